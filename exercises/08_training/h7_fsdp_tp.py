@@ -74,16 +74,6 @@ def mlp_2d(a, w_in, w_out, *, mesh):
 mlp_2d_bytes = None  # TODO: your answer
 
 
-# Question mlp_balance [token]
-# The hidden dimension is F=28672, the mesh x=8, y=2. In a forward pass, for which number B of
-# tokens in the whole batch do the collectives of activations take as long as those of weights?
-#
-# Answer in token (a bare number), or with a unit.
-# Model: rings: a gather or reduce-scatter of V bytes takes V / W on either axis; W is the same
-# for both.
-mlp_balance = None  # TODO: your answer
-
-
 # ## Going further
 #
 # **Backward pass.** `jax.grad` reduce-scatters the weights' gradients over x. Over y it makes one all-gather and one

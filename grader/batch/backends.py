@@ -1,7 +1,7 @@
-"""Interfaces for judging on more than the simulated devices: on real devices, or with a compiler for absent chips.
+"""Interfaces to judge programs on real devices, or with a compiler for absent chips, beside the simulated devices.
 
-Wings implement both interfaces. Neither changes how facts are read from a program; a compiler's schedule only adds the
-compiler's layouts and collectives.
+The packages in ``wings`` implement both interfaces. Neither interface changes how the grader reads a program's facts.
+A compiler's schedule only adds the compiler's layouts and collectives.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STUCK = "does not finish"
 
 
 class Devices(Protocol):
-    """Devices that programs also run on, beside the simulated ones.
+    """Devices that programs run on in addition to the simulated devices.
 
     Attributes:
         text: describes the devices, for a report. times: whether to time programs. workers: run the programs.
@@ -40,7 +40,7 @@ class Devices(Protocol):
 
 
 class Compiler(Protocol):
-    """A compiler for the chips of one slice. ``on``: the slice, as text "v5e:2x4"."""
+    """A compiler for the chips of one slice. ``on`` is the slice; its text is, for example, "v5e:2x4"."""
 
     on: Any
     worker: Worker
@@ -54,7 +54,7 @@ class Compiler(Protocol):
 
 
 class Beside(NamedTuple):
-    """The devices and the compiler that judge beside the simulated devices."""
+    """The additional devices, and the compiler, that judge programs beside the simulated devices."""
 
     devices: Devices | None = None
     compiler: Compiler | None = None
@@ -67,5 +67,5 @@ def stuck(found: Sequence[list[list[Sharded]]]) -> str:
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """Return the results of the simulated devices with ``why`` in place of their values."""
+    """Return the simulated devices' results, with the reason ``why`` in place of every value."""
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

@@ -1,4 +1,4 @@
-"""Grade many exercises at once and skip those that are unchanged from the handout."""
+"""Grade many exercises at once and skip exercises that are unchanged from the handout."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for a folder with none of the exercises in ``asked``. It names the files that cannot be read."""
+    """Return the error for a folder without any exercise in ``asked``. The error names files that cannot be read."""
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"looked for {first}.py, {module}.ipynb and similar names")
     return CourseError(f"no file for {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
-    """Return a report of all these exercises. Untouched ones count as not handed in and have no results."""
+    """Return a report of the exercises ``names``. Untouched exercises count as not handed in and have no results."""
     course = grader.course
     untouched = {source for source in set(submission.sources.values()) if is_untouched(course, source)}
     begun = [name for name in names if submission.sources.get(name) not in {None, *untouched}]

@@ -1,9 +1,9 @@
-"""Grade the course's own solutions before a class is graded. The batch stops unless they get full marks.
+"""The *canary*: grade the course's own solutions before a class. The batch stops unless all solutions get full marks.
 
 Solutions go through the same grader, sandbox tier and workers as submissions. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers successes. Its keys cover the course's
-content, the versions of all software that affects a verdict, the tier and the host. Without the file the canary runs
-again, which takes a second or two for each module.
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers successes. The file's keys cover the
+course's content, the versions of all software that affects a verdict, the tier and the host. Without the file the
+canary runs again, which takes a second or two for each module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Ignore the name of a finished exercise. The default for callers that show no progress."""
+    """Ignore the name of a finished exercise. Callers that show no progress use this default."""
 
 
 class CanaryFailed(CourseError):
@@ -44,7 +44,10 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises that the canary must still grade here; none if it runs on the machines that grade."""
+    """Return the exercises whose solutions this machine must still grade.
+
+    The list is empty if other machines grade the submissions, because those machines also grade the solutions.
+    """
     if grader.proves_itself:
         return []
     known = remembered()
@@ -52,10 +55,10 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 
 
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
-    """Grade the references of these exercises, unless they got full marks here before. Raises CanaryFailed.
+    """Grade the exercises' solutions that have not yet got full marks on this machine. Raises CanaryFailed.
 
-    References are traced and run without the cache. If equal asks succeeded before and only the code that judges has
-    changed, their answers come from the cache. ``step`` is called with each finished exercise.
+    Solutions are traced and run without the cache. One exception: if a solution got full marks before for equal asks,
+    and only code that judges has changed, the cache supplies the answers. ``step`` gets each finished exercise's name.
     """
     left = unproved(grader, names)
     if not left:
@@ -68,9 +71,9 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
 
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
-    """Grade the references of these exercises now. Return '', or one line with the fault and its remedy.
+    """Grade the solutions of the exercises ``names`` now. Return '', or one line with the fault and the remedy.
 
-    ``ran``: exercises that may be judged from the cache.
+    ``ran``: exercises whose answers may come from the cache.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
@@ -89,7 +92,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """Return the first exercises that together have every kind of task and of answer."""
+    """Return exercises, in course order, that together have every kind of task and every kind of answer."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)
@@ -103,7 +106,7 @@ def one_of_each_kind(course: Course) -> list[str]:
 
 
 def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
-    """Return why the reference does not get full marks, '' if it does."""
+    """Return why the exercise's solution does not get full marks; '' for full marks."""
     try:
         exercise = grader.course.exercise(name)
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
@@ -135,7 +138,7 @@ def key_of(grader: Grader, name: str) -> str:
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """Return SHA-256 over the exercise's asks and this machine, without the code that judges the answers."""
+    """Return SHA-256 over the exercise's asks, the grader and this machine, but not over the exercise's checks."""
     asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
     return digest_of(["ran", asks, name, *_here(grader)])
 
@@ -151,12 +154,12 @@ def digest_of(value: object) -> str:
 
 
 def memory() -> Path:
-    """Return the path of the file that remembers successes."""
+    """Return the path of the file with the keys of solutions that got full marks."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
 
 
 def remembered() -> list[str]:
-    """Return the keys of successes, oldest first; none if the file is missing or damaged."""
+    """Return the keys of solutions that got full marks, oldest first; none if the file is missing or damaged."""
     try:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
@@ -168,7 +171,7 @@ def remembered() -> list[str]:
 def remember(keys: list[str]) -> None:
     """Save the keys of the course's solutions that got full marks.
 
-    If two graders save at once, one grader's keys are lost, and those solutions are graded again next time.
+    If two graders save keys at once, one grader's keys are lost. The next run grades the lost keys' solutions again.
     """
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):

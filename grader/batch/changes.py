@@ -1,6 +1,6 @@
 """The changes of a regrade: students, score changes and reasons. The grader shows changes before they count.
 
-The database keeps the whole history. ``OUT/changes.csv`` shows it oldest first, ``OUT/changes.html`` newest first.
+The database keeps the whole history. ``OUT/changes.csv`` lists changes oldest first, ``OUT/changes.html`` newest first.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Change:
     """One change of one student's points.
 
     Attributes:
-        what: EXERCISE/CHECK, EXERCISE, "late MODULE", or one of the two sums of ``grades.csv`` and the pages: "bonus"
-            (points of extensions, listed only if they changed) and "score" (the rest).
+        what: the changed part, as EXERCISE/CHECK, EXERCISE or "late MODULE"; or a sum, as "bonus" (points of extension
+            exercises, listed only if changed) or "score" (all other points).
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -59,14 +59,14 @@ class Change:
 
     @property
     def line(self) -> str:
-        """Return ``alice: c3/value 2 -> 0 of 2: the submission changed``."""
+        """The change as text, such as ``alice: c3/value 2 -> 0 of 2: the submission changed``."""
         return f"{self.student}: {self.what} {tidy(self.before)} -> {tidy(self.after)} of {tidy(self.of)}: {self.why}"
 
 
 def changes_of(old: Report, new: Report) -> list[Change]:
-    """Return the changes of a student's report: first its parts, then a changed bonus, last the score.
+    """Return the changes of a student's report: first the changed parts, then a changed bonus, last the score.
 
-    Empty if nothing changed. An exercise that is graded for the first time does not count as a change.
+    The list is empty if nothing changed. An exercise that is graded for the first time does not count as a change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -90,7 +90,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the report on file, plus exercises and penalties without an earlier grading: these are not changes."""
+    """Return the report on file, plus exercises and penalties of a first grading, which do not count as changes."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -104,7 +104,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return whether the report marks its bonus exercises, which reports of old versions do not."""
+    """Return whether the report marks bonus exercises. Reports of old versions do not mark any."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
@@ -128,7 +128,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield a change for each exercise that became a bonus or stopped being one, since this changes the percentage."""
+    """Yield a change for each exercise that became a bonus or stopped being a bonus. Both change the percentage."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -159,7 +159,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """Describe what a person changed by hand; '' if nothing by hand changed."""
+    """Describe how the points that a person set by hand changed; '' if no such points changed."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):
@@ -170,10 +170,10 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Return which inputs of the verdict changed."""
+    """Return why a verdict changed: the inputs of the grading that differ between the two reports."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # the basis omits the backend if it is the CPU
+    parts = dict.fromkeys([*after.basis, "backend"])  # a basis has no backend if the backend is the CPU
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
@@ -182,7 +182,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:
-    """Yield changed penalties. A penalty from a module's first grading does not count as a change."""
+    """Yield the changed late penalties. A penalty from a module's first grading does not count as a change."""
     before = {one.module: one for one in old.hand_ins}
     after = {one.module: one for one in new.hand_ins}
     graded = {e.module for e in old.exercises}
@@ -200,7 +200,7 @@ COLUMNS = ("regrade", "when", *(f.name for f in fields(Change)))
 
 @dataclass(frozen=True)
 class RecordedChange:
-    """A change in the history, with the number of its regrade, from 1, and its time (ISO 8601, UTC)."""
+    """A change in the history, with the number (from 1) and the time (ISO 8601, UTC) of the regrade that made it."""
 
     regrade: int
     when: str
@@ -238,19 +238,19 @@ def _cells(change: Change) -> tuple[object, ...]:
 
 
 def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
-    """Return the lines of ``changes.csv``. Numbers stay numbers, and spreadsheets read no text as a formula."""
+    """Return the lines of ``changes.csv``. Numbers stay numbers. Spreadsheets cannot take text for a formula."""
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 
 
 def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Yield each regrade's number, time and changes. Read the changes before you ask for the next regrade."""
+    """Yield each regrade's number, time and changes. Consume a regrade's changes before the next regrade."""
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))
 
 
 def by_student(changes: Iterable[Change]) -> Mapping[str, list[Change]]:
-    """Return the changes by student, each student's sum last."""
+    """Return each student's changes, in the order of ``changes``."""
     found: dict[str, list[Change]] = {}
     for change in changes:
         found.setdefault(change.student, []).append(change)

@@ -1,8 +1,8 @@
-"""Parse submissions in a confined process: the parsers of ``intake``, with limits on time and memory.
+"""Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused, with a note, and does not count. However long, deep or numerous its parts are,
-the fault is never the grader's. After a large submission the grader starts a new process, so that the next submission
-has all of the memory.
+A file that exceeds a limit is refused and not graded, and the report says why. Too many, too long or too deeply nested
+parts of a file never count as a fault of the grader. After a large submission the grader starts a new process, so that
+the next submission has all of the memory.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapte
 CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
-"""Size in bytes. Smaller files need little memory: if the kernel kills the process, the machine is short of it."""
+"""Size in bytes. Smaller files need little memory: if the kernel kills the process, the machine lacks memory."""
 
 
 class OutOfTime(Exception):
-    """The process used up its CPU time on a request."""
+    """The parsing process used up the CPU time for a request."""
 
 
 class ParsingProcess:
-    """The process that parses, one request at a time. It is warm: all submissions of a command share it.
+    """The process that parses submissions, one request at a time. All submissions of a command share the process.
 
     Attributes:
-        left: CPU seconds that are left for the files of each submission, by its place.
+        left: CPU seconds that are left for a submission's files, by the place of the submission.
     """
 
     def __init__(self, tier: str, extra: Extra = NOTHING) -> None:
@@ -88,7 +88,7 @@ class ParsingProcess:
             spend: called with the CPU seconds used, also for a refused file.
 
         Raises:
-            Refused: the bytes cannot be read at all, or not within these limits.
+            Refused: the bytes cannot be read at all, or not within the limits.
             OutOfTime: reading took too long.
             Unreadable: the process does not work on this machine.
         """
@@ -119,7 +119,7 @@ class ParsingProcess:
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
     def _works(self) -> bool:
-        """Return whether a new process reads a file of the grader's own."""
+        """Return whether a new process can read the grader's own test file."""
         self._worker.kill()
         request = {"parse": "stamp", "about": {}, "submission": -1, "seconds": READ_SECONDS}
         try:
@@ -133,7 +133,7 @@ _numbers = count()
 
 
 class Confined(Parsers):
-    """The parsers of one submission. ``for_submission`` returns those of another one, in the same process."""
+    """The parsers of one submission. ``for_submission`` returns parsers that use the same process."""
 
     def __init__(self, process: ParsingProcess, place: str = "") -> None:
         self._process, self._number, self._place = process, next(_numbers), place
@@ -179,7 +179,7 @@ class Confined(Parsers):
 
     def _number_of(self, data: bytes) -> int:
         for number, known in enumerate(self._archives):
-            if known == data:  # ``times`` asks for an archive once for each of its files
+            if known == data:  # ``intake.times`` passes an archive once for each file in it
                 return number
         self._archives.append(data)
         return len(self._archives) - 1
@@ -201,7 +201,7 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read within these seconds. The text must not depend on the time that was left."""
+    """Return why a file was not read within ``seconds``. The message must not depend on the time that was left."""
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
@@ -212,7 +212,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the requested tier, or ``none`` if it does not work. Under ``none`` there are only limits."""
+    """Return a tier for the requested isolation, or ``none`` if no sandbox works. Tier ``none`` sets only limits."""
     try:
         return best_tier(isolation)
     except NoIsolation:
@@ -221,8 +221,8 @@ def tier_for(isolation: str) -> str:
 
 @contextmanager
 def parsing(isolation: str = "auto") -> Iterator[Parsers]:
-    """Yield parsers in a confined process of the tier that was asked for."""
-    if not hasattr(os, "fork"):  # Windows, where only learners grade, in their own process
+    """Yield parsers that run in a confined process with the requested isolation."""
+    if not hasattr(os, "fork"):  # Windows: only learners grade there, in their own process
         yield Parsers()
         return
     with ParsingProcess(tier_for(isolation)) as process:

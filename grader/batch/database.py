@@ -1,4 +1,4 @@
-"""``OUT/grades.sqlite``: the one record of a course's grades. Every other file of the folder is written from it.
+"""``OUT/grades.sqlite``: the only record of a course's grades. Reports, pages and tables are written from this file.
 
 Tables:
     report   one row for each student: the report as graded, and the report that counts if it differs
@@ -9,7 +9,7 @@ Tables:
     person   names and sections of students, from the roster; ``shown`` is 1 once the pages show them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
-process leaves at most a journal beside it. The next process that opens the database rolls it back.
+process leaves at most a journal beside the database. The next process that opens the database rolls back the journal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CannotWrite(CourseError):
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Turn a full disk and other errors of the machine into CannotWrite, whose message has the remedy."""
+    """Turn a full disk and other operating-system errors into CannotWrite, with the remedy in its message."""
     try:
         yield
     except OSError as error:
@@ -95,21 +95,21 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A student's report as graded, and as it counts. Both are one object if no adjustment applies."""
+    """A student's report before and after adjustments. The two are one object if no adjustment applies."""
 
     graded: Report
     counts: Report
 
 
 class Database:
-    """The grades of one folder. Use it from one thread."""
+    """The grades of one folder. Use each object from one thread only."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
-        """Open the database, or create it.
+        """Open or create the database.
 
         Args:
-            path: the file.
-            import_into: fills a new database, in the transaction that creates it.
+            path: the database file.
+            import_into: fills a new database, in the transaction that creates the tables.
         """
         self.path = path
         with _sqlite(path):
@@ -193,13 +193,13 @@ class Database:
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
     def reports(self) -> Iterator[Report]:
-        """Yield the reports that count, sorted by student. One is in memory at a time."""
+        """Yield the reports that count, sorted by student. Only one report is in memory at a time."""
         for student in self.students():
             if found := self.stored(student):
                 yield found.counts
 
     def stored(self, student: str) -> Stored | None:
-        """Return the student's report, None without one."""
+        """Return the student's report; None if the student has no report."""
         row = self._one("SELECT graded, counts FROM report WHERE student = ?", student)
         if row is None:
             return None
@@ -212,7 +212,7 @@ class Database:
         return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
-        """Return the student's report that does not count yet; None if there is none or it is damaged."""
+        """Return the student's report that does not count yet; None if this report is missing or damaged."""
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
         try:
             return self._unpacked(student, row[0]) if row else None
@@ -220,7 +220,7 @@ class Database:
             return None
 
     def make(self, graded: Report) -> None:
-        """Keep a new report, which does not count yet. It is on the disk when this method returns."""
+        """Save a new report, which does not count yet. The report is on disk when this method returns."""
         self._do("INSERT OR REPLACE INTO made VALUES (?, ?)", graded.student, _packed(graded))
 
     def forget_made(self, student: str) -> None:
@@ -257,14 +257,14 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return summary, integrity and students without a report, as JSON; None before the first run ended."""
+        """Return the last run's summary, integrity and students without a report, as JSON; None before any run."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
         self._do("INSERT INTO run VALUES (NULL, ?, ?, ?, ?)", time, summary, integrity, absent)
 
     def roster(self) -> bytes | None:
-        """Return the last roster file that a command named."""
+        """Return the contents of the last roster file that a command named; None if there is no roster."""
         row = self._one("SELECT file FROM roster")
         return row[0] if row else None
 
@@ -274,7 +274,7 @@ class Database:
     # -- names
 
     def people(self) -> dict[str, Person]:
-        """Return name and section by student, for the students that the last roster named."""
+        """Return the name and section of each student who is on the last roster."""
         rows = self._all("SELECT student, name, section FROM person WHERE name <> '' OR section <> '' ORDER BY student")
         return {student: Person(name, section) for student, name, section in rows}
 
@@ -292,7 +292,7 @@ class Database:
         return {student for (student,) in self._all("SELECT student FROM person WHERE shown = 0")}
 
     def all_shown(self) -> None:
-        """Remember that all pages have the names and sections."""
+        """Record that all pages show the current names and sections."""
         if self.not_shown():
             self._do("UPDATE person SET shown = 1 WHERE shown = 0")
 

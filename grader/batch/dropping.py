@@ -13,7 +13,7 @@ from grader.course.config import CourseError
 
 
 def drop(path: Path, names: Sequence[str]) -> None:
-    """Delete the students' reports from the database, then their files. Raises CourseError for an unknown student."""
+    """Delete the students' database rows, then the students' files. Raises CourseError for an unknown student."""
     students = [composed(name) for name in names]
     if not has_database(path) and not (path / "reports").is_dir():
         raise CourseError(f"no reports in {path}")

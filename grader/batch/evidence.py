@@ -36,7 +36,7 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of a function or an answer, if there is one. Nothing is parsed."""
+    """Yield the last top-level definition of ``name`` in the source, if there is one, without parsing the source."""
     if found := definition(source, name):
         yield Code(*found)
 
@@ -65,7 +65,7 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """Return the page with the inputs and the outputs of this run."""
+    """Return the page with the inputs and outputs of the run number ``run``."""
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []
     for answer in group.each:

@@ -1,4 +1,4 @@
-"""Explain what an exercise's functions do on each mesh. They are traced and run on open inputs, as in ``check``."""
+"""Explain what an exercise's functions do on each mesh. The functions run on public inputs, as in ``check``."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
-MAX_DATA = 64 << 20  # bytes of all arguments of one call, if it is run
+MAX_DATA = 64 << 20  # limit on the bytes of all arguments of a call that is run
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """Return the exercise with this name or prefix; or, if it names a task, the task's exercise and the task's name.
+    """Return the exercise with this name, and None; for the name of a task, return the task's exercise and the task.
 
-    Raises CourseError if none or several fit.
+    Any unique prefix of a name works. Raises CourseError if the name fits no exercise or task, or several.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:
@@ -48,13 +48,13 @@ def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
 
 
 def reference(exercise: Exercise) -> Source:
-    """Return the solution as a submission's source, with its own line numbers."""
+    """Return the exercise's solution as a source, with the line numbers of the author's file."""
     name = f"{exercise.id}.py"
     return Source(name, (Chunk(name, reference_in_place(exercise)),))
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls of this task, or of all tasks. Raises CourseError if there are none."""
+    """Return the exercise's calls of this task, or of all tasks. Raises CourseError if there are no calls."""
     found = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call)]
     chosen = [call for call in dict.fromkeys(found) if task in (None, call.task.name)]
     if not chosen:
@@ -68,8 +68,8 @@ class Wanted:
     """Options of the command that replace parts of the declared calls.
 
     Attributes:
-        mesh: replaces the declared meshes; None keeps them.
-        dims: sizes that replace those that learners see.
+        mesh: replaces the declared meshes; None keeps the declared meshes.
+        dims: sizes that replace the public sizes of dimensions.
         on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
         profile: which collectives run beside the core, see ``clock.timeline``.
         paper: run nothing, so that arrays may have any size and the mesh may be as large as the slice.
@@ -93,12 +93,12 @@ class Wanted:
 
 
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
-    """Return an ask for each call and mesh that fit together, and one line for each pair that does not.
+    """Return an ask for each call and mesh that fit together, and one line for each call and mesh that do not.
 
-    A call with a timeline and with sizes of its own is never run, so its arrays may be as large as those in papers.
+    A call with a timeline and replaced sizes is never run, so its arrays may be as large as arrays in papers.
 
     Raises:
-        CourseError: the mesh is too large, a dimension is unknown, or nothing fits.
+        CourseError: the mesh is too large, a dimension is unknown, or no call fits a mesh.
     """
     devices = course.config.devices
     if not wanted.paper and wanted.mesh is not None and (need := math.prod(wanted.mesh.values())) > devices:
@@ -122,7 +122,7 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 
 
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
-    """Return the asks with each call's hidden dimensions, where they fit. For authors, who know these dimensions."""
+    """Return asks with each call's hidden sizes, if the sizes fit the mesh. Show these asks only to authors."""
     found = []
     for ask in asks:
         assert isinstance(ask.of, Call)
@@ -134,9 +134,11 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
-    """Return an ask for one run of a call, for its first step if there are several.
+    """Return an ask for one run of a call. If the call has several steps, the ask is for the first step.
 
-    Raises AuthorError if an array does not divide evenly on the mesh, ValueError if the mesh does not fit the slice.
+    Raises:
+        AuthorError: an array does not divide evenly on the mesh.
+        ValueError: the mesh does not fit the slice, or the arguments are too large to run.
     """
     sizes, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
     dims = {dim: wanted.dims.get(dim, size) for dim, size in sizes.items()}
@@ -197,7 +199,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 
 def _elsewhere(answer: Answered, backend: str) -> str:
-    """Return ``on gpu: 1 x NVIDIA H200, values differ from those of simulated devices by 3.1e-04 of the largest``."""
+    """Describe how far values on other devices differ from values on simulated devices; '' without other devices."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""
@@ -222,7 +224,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 
 def _measured(answer: Answered, backend: str) -> str:
-    """Return ``0.612 ms a call on gpu: 1 x NVIDIA H200, the median of 7 rounds; spread of the middle half 3%``."""
+    """Describe the measured time of a call on other devices, as median and spread; '' without a measurement."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.measured:
         return ""
@@ -247,7 +249,7 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return the steps with both profiles of the clock, and why they differ; '' if they do not, or are unknown."""
+    """Return the step times under both profiles of the clock and why they differ; '' if equal or unknown."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
@@ -261,7 +263,7 @@ def _arguments(ask: Ask) -> list[Placed]:
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return one argument of an ask. ``about`` describes it, with its spec in wire format."""
+    """Return the argument that ``about`` describes. The spec in ``about`` is in wire format."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]
@@ -270,7 +272,7 @@ def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
 
 
 def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
-    """Return the results, named or numbered, then the gradients, named after their arguments."""
+    """Return the call's results, named or numbered, then the gradients, named after the call's arguments."""
     gradients = [f"gradient of {leaf}" for name in call.wrt for leaf, _ in leaves(call.args[name], name)]
     count = len(outputs) - len(gradients)
     names = [result.name for result in call.results or ()]

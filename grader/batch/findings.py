@@ -1,8 +1,8 @@
 """Read the answers of processes: untrusted replies of the tracer, and the runner's observations of a program.
 
-The tracer is the worker that runs learner code, and the runner is the worker that runs programs. Each reply is checked
-for its kind, and a learner's process can never report a fault of the grader. An unreadable answer of the runner is the
-grader's fault, because no learner Python runs there.
+The tracer is the worker that runs learner code, and the runner is the worker that runs programs. The grader checks the
+kind of each reply, and a learner's process can never report a fault of the grader. An unreadable answer of the runner
+is the grader's fault, because no learner Python runs in the runner.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # limits of an answer with parts; each level takes three levels of JSON
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # limits of a composed answer; each level takes three levels of JSON
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # Errors that reading an answer of the wrong form can raise.
 UNREADABLE = (
@@ -57,7 +57,7 @@ class Reply:
 
     @cached_property
     def text(self) -> str:
-        """The reply as JSON, with the digest of the program in its place."""
+        """The reply as JSON, with a digest in place of the program."""
         if self.fault is not None:
             return json.dumps({"fault": asdict(self.fault)})
         digests = [hashlib.sha256(self.program).hexdigest()] if self.program is not None else []
@@ -78,9 +78,9 @@ class Replies:
         each: one reply for each ask, in order.
         notes: errors that stopped the source while it was loaded.
         cpu: CPU seconds of the processes that ran the source.
-        files: names of the files that programs refer to by line.
-        source: the source, if it was traced just now.
-        hung: how many exercises of the submission have ended a process by a limit of time, this source included.
+        files: names of the source files that line numbers in programs refer to.
+        source: the source, if this run of the grader traced it; None for replies from the cache.
+        hung: number of the submission's exercises, including this source's, that ended a process by a time limit.
     """
 
     each: tuple[Reply, ...]
@@ -92,7 +92,7 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """Return whether every reply would repeat: none ended by a limit, a signal or the machine's files."""
+        """Return whether a new run would repeat every reply. A limit, signal or error of the machine may not recur."""
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
@@ -110,7 +110,7 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply in the answer of a learner's process. Of a program, it keeps only the bytecode."""
+    """Return the reply in the answer of a learner's process. A reply with a program keeps only the bytecode."""
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -135,7 +135,7 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
 
 
 def lasting(fault: Fault | None) -> bool:
-    """Return whether there is no fault, or one that repeats in every run."""
+    """Return whether the fault repeats in every run; True for None."""
     if fault is None:
         return True
     of_machine = getattr(builtins, fault.type, None)
@@ -144,7 +144,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault of a child that ended during ``what``. If the tracing worker died, it is the grader's."""
+    """Return the fault of a child that ended during ``what``. If the tracing worker died, the grader is at fault."""
     if how == "worker":
         return Fault("broken", "the tracing process died twice; it needs review")
     if how == "timeout":
@@ -155,13 +155,14 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     reason = {
         "flood": "sent back more than 16 MiB",
         "garbage": "sent back unreadable bytes",
-        "died of signal 9": "it was killed, for example because it used more memory than allowed",  # perhaps by itself
+        # The child may also have killed itself.
+        "died of signal 9": "it was killed, for example because it used more memory than allowed",
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice. It is the grader's if its own program fails too."""
+    """Return the fault of a program that ended the worker twice; the grader's fault if its own program fails too."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other without end, because some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -187,7 +188,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return a fault that an untrusted process reports; never ``broken``."""
+    """Return the fault that an untrusted process reports. The kind is never ``broken``, a fault of the grader."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -207,7 +208,7 @@ def _plain_raw(raw: Any) -> Any:
 
 
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
-    """Return an answer of several parts. Raises BadFrame if it exceeds the limits of ``composed_answer``."""
+    """Return an answer of several parts. Raises BadFrame if the answer has too many parts or levels."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
         raise BadFrame("an answer of too many parts")
@@ -244,7 +245,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
-        before: the observation of the same program on other inputs.
+        before: an earlier observation of this program, on other inputs.
     """
     header = ran.header
     if "fault" in header:
@@ -257,13 +258,13 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(len(results) != due for results in seen.outputs if due is not None):  # bytecode may be forged
+    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can forge bytecode
         return Fault("refused", "the program does not return the results and gradients of the call")
     return seen
 
 
 def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
-    """Return the results of each run. Raises one of ``UNREADABLE`` if the answer has another form."""
+    """Return the results of each run. Raises one of ``UNREADABLE`` if the runner's answer is malformed."""
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
@@ -295,7 +296,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # the chip's compiler, not the CPU's, added these
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # replaces the collectives of the CPU's compiler
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
@@ -306,7 +307,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
 
 
 def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
-    """Return the results with the compiler's layouts if the shapes match, else unchanged."""
+    """Return the results with the compiler's layouts if the shapes match, and unchanged otherwise."""
     shapes = [
         tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
         for layout in compiled.layouts
@@ -317,7 +318,7 @@ def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
 
 
 def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
-    """Return the schedule that a chip's compiler made, or its fault. Raises BadFrame or KeyError for another form."""
+    """Return a chip compiler's schedule, or the fault. Raises BadFrame or KeyError for a malformed answer."""
     if "schedule" in answer:
         return schedule.from_json(answer["schedule"])
     if "too_large" in answer:

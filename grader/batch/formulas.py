@@ -1,4 +1,4 @@
-"""Evaluate formulas that students wrote, in a confined process that holds no learner's Python."""
+"""Evaluate formulas that students wrote, in a confined process without learner Python."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from grader.sandbox.worker import WorkerDied
 
 
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
-    """Return the finding of a formula with its values at the drawn points, and any other finding unchanged.
+    """Return a formula's finding with the formula's values at drawn points. Return all other findings unchanged.
 
-    A learner's process sent the answer. It may have any form, so only text and empty answers are used.
+    A learner's process sent the answer, which may have any form. Only text and empty answers are used.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
     if not isinstance(answer, Formula) or not isinstance(finding, list):

@@ -30,10 +30,10 @@ class Grader:
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
         here: replaces the workers, to grade in the learner's own notebook.
-        devices: also run programs, beside the simulated devices; closed with the workers.
+        devices: run programs in addition to the simulated devices; closed with the workers.
         compiler: compiles programs for chips that are absent; closed with the workers.
-        cache: keeps results over runs. It is not used without isolation, since learner code could write to it, nor with
-            other devices or a compiler.
+        cache: keeps results over runs. The grader uses no cache without isolation, since learner code could write to
+            the cache, and no cache with ``devices`` or a ``compiler``.
     """
 
     proves_itself = False  # True if the machines that grade run the canary themselves
@@ -56,10 +56,10 @@ class Grader:
     # one submission
 
     def grade(self, submission: Submission, names: list[str], *, public: bool = False, fresh: bool = False) -> Report:
-        """Grade these exercises of one submission.
+        """Grade the exercises ``names`` of one submission.
 
         Args:
-            public: judge only what learners may see.
+            public: judge only the checks and inputs that learners may see.
             fresh: do not look results up in the cache.
         """
         done: dict[str, ExerciseReport] = {}
@@ -77,13 +77,12 @@ class Grader:
                     # Run the programs and judge the checks, unless equal programs were judged before.
                     make = partial(self._checked, exercise, workers, traced, asks, cost, public)
                     checked = workers.store.get(CHECKED, key, make)
-                    # Judge the answers, on this student's numbers.
+                    # Judge the answers to questions, with this student's numbers.
                     answers = answers_of(workers, traced, [ask for ask in asks if isinstance(ask.of, Question)])
                     results = [
                         *checked.results,
                         *judge_answers(self.course, exercise, answers, submission.student, source),
                     ]
-                    # Report.
                     judged = Judged(name, results, checked.evidence, traced.notes if len(members) == 1 else ())
                     done[name] = exercise_report(self.basis, submission, judged, public=public)
                 if source is not None and len(members) > 1:
@@ -105,10 +104,10 @@ class Grader:
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = ()
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return one exercise as graded and as learners see it, and all answers. Asks of both reports are sent once.
+        """Return an exercise's graded report, its public report and all answers. An ask of both reports is sent once.
 
         Args:
-            known: answers to some asks. These asks are not sent again.
+            known: answers to some asks; the asks of these answers are not sent again.
         """
         plans = {public: self.plan(name, public) for public in (False, True)}
         every = {ask.same: ask for ask in (*plans[True], *plans[False])}
@@ -133,7 +132,7 @@ class Grader:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
-        """Return every ask of an exercise. All students get the same asks, so they are drawn once.
+        """Return every ask of an exercise. All students get equal asks, so the grader draws the asks once.
 
         Args:
             public: leave out asks that learners cannot try themselves.
@@ -152,13 +151,13 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The judges of programs: ``cpu``, the description of other devices, or a slice's compiler, ``tpu:v5e:2x4``."""
+        """The name of what judges programs: ``cpu``, other devices, or a slice's compiler such as ``tpu:v5e:2x4``."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
 
     def fingerprint(self, submission: Submission, names: list[str], *, public: bool = False) -> str:
-        """Return SHA-256 over all that the report depends on."""
+        """Return SHA-256 over everything that the submission's report depends on."""
         return self.basis.fingerprint(submission, names, public=public)
 
     # grade several submissions with shared processes
@@ -172,7 +171,7 @@ class Grader:
     ) -> None:
         """Grade each student's submission, as read by ``read``, and pass each report to ``done`` in this thread.
 
-        If our own code raises for one student, ``done`` gets the exception and the others go on.
+        If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 
@@ -182,7 +181,7 @@ class Grader:
             worker.start()
 
     def retire(self) -> None:
-        """End all processes for good, from another thread. Running gradings then end soon, without a result."""
+        """End all processes for good. Any thread may call this method; running gradings then end without a result."""
         beside = self.devices.workers if self.devices else [self.compiler.worker] if self.compiler else []
         for worker in [*self._processes(), *beside]:
             worker.retire()

@@ -1,4 +1,4 @@
-"""Submission times: from the staff's ``submitted.csv`` or, without a line there, from the submission itself."""
+"""Submission times: from the staff's ``submitted.csv`` or, if no line names the student, from the submission."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the times in the named folders' ``submitted.csv``, never in a student's folder. Raises CourseError."""
+    """Return the times in ``submitted.csv`` of the folders ``paths``, except students' folders. Raises CourseError."""
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
     for path in paths:
@@ -37,7 +37,7 @@ def stated_in(
 
 
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
-    """Read ``student,time[,module]``. The latest of several times counts. Raises CourseError naming the line."""
+    """Read lines ``student,time[,module]``. The latest of several times counts. Raises CourseError naming the line."""
     try:
         lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -74,11 +74,11 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff.
 
-    Empty if the course has no late policy. Files unchanged from the handout do not count.
+    Times and notes are empty if the course has no late policy. Files unchanged from the handout do not count.
 
     Args:
-        modules: modules that are graded now. Files of other modules may be newer than their last grading.
-        parsers: what parses archives and stamps; by default this process does.
+        modules: modules that are graded now. Files of all other modules may have changed since their last grading.
+        parsers: the parsers of archives and time stamps; by default, parsers in this process.
     """
     if course.config.late is None:
         return {}, []

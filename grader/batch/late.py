@@ -1,4 +1,4 @@
-"""Late penalties: from a deadline and a time to points off. Arithmetic only, without clocks or files."""
+"""Compute late penalties from deadlines and submission times. This module reads no clock and no file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A time and its source. ``for_all``: the record names no module, so the time may belong to another module."""
+    """A submission time and its source. ``for_all``: the staff's record gives one time for all modules."""
 
     time: datetime
     source: str
@@ -29,7 +29,7 @@ class Handed:
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
-    """Parse ``2d``, ``36h`` or ``m1=2d; m2=12h`` into time by module. Raises CourseError naming ``where``."""
+    """Parse ``2d``, ``36h`` or ``m1=2d; m2=12h`` into extra time by module. Raises CourseError naming ``where``."""
     found: dict[str, timedelta] = {}
     for part in filter(None, (part.strip() for part in cell.split(";"))):
         read = _SPAN.fullmatch(part)
@@ -47,7 +47,7 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
 
 
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
-    """Return the number of days, each counted once it begins, after the deadline and its grace; 0 if in time."""
+    """Return how many days after the deadline and grace time the work came. A begun day counts as a whole day."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)
     return max(0, -(-over // DAY))
 
@@ -59,10 +59,10 @@ def penalised(
     times: Mapping[str, Handed],
     extension: Extension | None = None,
 ) -> list[HandIn]:
-    """Return one student's hand-ins with their penalties, in the course's order.
+    """Return one student's hand-ins with late penalties, in the course's order of modules.
 
-    Free days are used in the order of the deadlines, as whole days. A free day is not used if it changes no percentage:
-    with a maximum of 50 %, 20 days late cost the same with 3 free days as with none.
+    Free days are used in the order of the deadlines, as whole days. A free day that would not lower the penalty is not
+    used: if the policy takes 10 % a day and at most 50 %, 20 days late cost 50 % with or without 3 free days.
 
     Args:
         earned: points by module, before any penalty.
@@ -95,12 +95,15 @@ def penalised(
 
 
 def due(deadline: datetime, module: str, extension: Extension) -> datetime:
-    """Return a student's own deadline. An extension of the module replaces one for all. Local time without a zone."""
+    """Return a student's own deadline. A deadline without a time zone is in local time.
+
+    An extension for the module replaces an extension for all modules.
+    """
     return deadline.astimezone() + extension.get(module, extension.get(EVERY, timedelta()))
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether lateness costs points. Times in the staff's record always count, others if the policy says so."""
+    """Return whether lateness costs points: always by the staff's record, by file dates only if the policy says so."""
     return source == STATED or policy.trust == "file-dates"
 
 
@@ -120,7 +123,7 @@ def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
 
 
 def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: float, source: str) -> str:
-    """Return ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
+    """Describe a penalty: ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
     free = f"{spent} late day{'' if spent == 1 else 's'} used" if spent else ""
     cost = ""
     if days:
@@ -137,14 +140,14 @@ def _span(late: timedelta) -> str:
 
 
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
-    """Return the time that counts for each module: this run's, or an earlier run's where this run has none.
+    """Return the time that counts for each module: from this run, or from an earlier run if this run has no time.
 
-    An unchanged submission keeps the earlier of two times, since copying gives files new dates. The staff's record
-    beats both. One exception: a line of the record for all modules never makes an unchanged submission later than an
-    earlier record did, since that line may be about another module.
+    An unchanged submission keeps the earlier of two times, since copying gives files new dates. A time in the staff's
+    record replaces both times. One exception: a line of the record for all modules never makes an unchanged
+    submission later than an earlier record did, since a student may have handed in a different module at that time.
 
     Args:
-        same_work: for each module, whether the report on file is of this very submission.
+        same_work: for each module, whether the report on file was made from the submission that is graded now.
     """
     held = {one.module: Handed(datetime.fromisoformat(one.submitted), one.source) for one in before}
     found = dict(held)

@@ -27,7 +27,7 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """The reports and changes that a new database took over from an older version's files. ``reports``: 0 if none."""
+    """How many reports and changes a new database took over from an older version's files."""
 
     reports: int = 0
     changes: int = 0
@@ -61,7 +61,7 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """Take over the class files of the last run, unless another version wrote them."""
+    """Take over the class files of the last run, unless a file is missing or in another version's format."""
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")
         Summary.model_validate_json(summary)
@@ -75,7 +75,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file; None unless it is a complete report of the student in the file's name."""
+    """Return the report in a file; None unless the file is a complete report of the student in its name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -110,7 +110,7 @@ def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
 def _copy(folder: Path, place: Path) -> None:
     try:
         with _shared(folder):
-            for name in (FILE, f"{FILE}-journal"):  # SQLite rolls the copy back with the journal of a killed process
+            for name in (FILE, f"{FILE}-journal"):  # SQLite needs a killed process's journal to roll back the copy
                 if (folder / name).exists():
                     shutil.copyfile(folder / name, place / name)
     except OSError as error:
@@ -119,7 +119,7 @@ def _copy(folder: Path, place: Path) -> None:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[None]:
-    """Keep graders out during the block. Raises CourseError if a grader is writing, because a copy would be damaged."""
+    """Lock graders out during the block. Raises CourseError if a grader is writing, since a copy would be damaged."""
     import fcntl
 
     if not (folder / ".lock").exists():
@@ -135,7 +135,7 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """Yield the folder's database, to read; for a folder of an older version, a temporary one."""
+    """Yield the folder's database for reading. A folder of an older version yields a temporary database."""
     if not has_database(folder):
         with copied(folder) as (database, _):
             yield database
@@ -148,7 +148,7 @@ def reading(folder: Path) -> Iterator[Database]:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the students with reports in a folder, which may not exist."""
+    """Return the students with reports in a folder; none if the folder does not exist."""
     if not has_database(folder):
         return sorted(path.stem for path in (folder / "reports").glob("*.json"))
     with reading(folder) as database:

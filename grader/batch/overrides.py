@@ -1,7 +1,7 @@
 """Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-The report keeps the grader's verdicts; ``as_graded`` returns them. People write points into ``OUT/overrides.yaml``, and
-every regrade applies them again:
+A report keeps the grader's own verdicts (``as_graded``). People write points into ``OUT/overrides.yaml``, and every
+regrade applies that file again:
 
     overrides:
       - student: alice
@@ -12,8 +12,8 @@ every regrade applies them again:
 
 A line for a question with a rubric of items may pick ``items: [gathers, waits]`` in place of ``points``.
 
-A line may record the grader's points at the time of the override, as ``graded: 0``. Otherwise the grader records its
-own points when it first uses the line.
+A line may record the grader's points at the time of the override, as ``graded: 0``. For a line without ``graded``, the
+grader records its own points when it first uses the line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FILE = "overrides.yaml"
 
 
 class Override(Strict):
-    """One line of the file. ``check`` is EXERCISE/CHECK or an exercise; any unique prefix of a name works."""
+    """One entry of ``overrides.yaml``. ``check`` is EXERCISE/CHECK or EXERCISE; any unique prefix of a name works."""
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")
@@ -57,7 +57,7 @@ class Override(Strict):
     @field_validator("points", "graded", mode="before")
     @classmethod
     def _is_a_number(cls, points: object) -> object:
-        if isinstance(points, bool):  # YAML's yes would be 1
+        if isinstance(points, bool):  # YAML reads yes as True, which equals 1
             raise ValueError("points are a number")
         return points
 
@@ -79,7 +79,7 @@ class Override(Strict):
 
 
 class Overrides(Strict):
-    """The whole file."""
+    """All entries of ``overrides.yaml``."""
 
     overrides: tuple[Override, ...] = ()
 
@@ -105,7 +105,7 @@ class Overrides(Strict):
 
 
 def read_overrides(folder: Path) -> tuple[Override, ...]:
-    """Return the overrides of a folder of reports; none without the file. Raises CourseError naming the line."""
+    """Return the overrides of a report folder; none if the file is missing. Raises CourseError naming the line."""
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
@@ -117,7 +117,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
     """Return the report with the points that a person gave, and one line for each override that needs review.
 
-    The caller updates the sums of the report itself.
+    The returned report has outdated sums, which the caller must recompute.
 
     Args:
         graded: the grader's report.
@@ -183,7 +183,7 @@ def with_sums(report: Report) -> Report:
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
     """Return the override with its exercise's and check's full names: ``c3/val`` becomes ``c3_contracting/value``.
 
-    An override whose names fit no check, or several, is returned unchanged.
+    An override with an unknown or ambiguous name is returned unchanged.
     """
     try:
         return _in_full(one, exercises)
@@ -192,7 +192,7 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
 
 
 def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with full names. Raises CourseError if a name fits nothing, or several."""
+    """Return the override with full names. Raises CourseError if a name is unknown or ambiguous."""
     _, slash, check = one.check.partition("/")
     exercise = only_one(one.exercise, list(exercises), "exercise")
     names = [result.name for result in exercises[exercise].results]
@@ -205,7 +205,7 @@ def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result:
 
 
 def _with_points_of_items(one: Override, target: ExerciseReport | Result) -> Override:
-    """Return the override with the points of its items. Raises CourseError if the rubric lacks one of them."""
+    """Return the override with the points of its rubric items. Raises CourseError if the rubric lacks an item."""
     if one.items is None:
         return one
     rubric = {item.name: item.points for item in target.rubric} if isinstance(target, Result) else {}
@@ -227,7 +227,7 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Record an override. It keeps the grader's first points while its ``by`` and ``reason`` stay unchanged."""
+    """Record an override. The record keeps the grader's first points while ``by`` and ``reason`` are unchanged."""
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
     return ByHand(by=one.by, reason=one.reason, graded=graded, was=was)
@@ -266,16 +266,16 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Return no extension."""
+    """Return an empty extension, for any student."""
     return {}
 
 
 @dataclass
 class Adjustments:
-    """Changes that apply on top of the grader's verdicts.
+    """Adjustments to the grader's verdicts: points given by hand, and late penalties.
 
     Attributes:
-        config: the course's, for its late policy and deadlines; None for no late penalties.
+        config: the course's configuration, with the late policy and deadlines; None for no late penalties.
         overrides: the overrides of all students.
         extension: returns a student's extension.
         times: submission times of this run, by student and module.
@@ -289,7 +289,7 @@ class Adjustments:
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts; ``graded`` itself if nothing applies.
+        """Return the report that counts; ``graded`` itself if no adjustment applies.
 
         Args:
             graded: the grader's report.
@@ -304,7 +304,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Complete ``problems``, after ``settle`` was called for all reports of a folder. ``students``: theirs."""
+        """Complete ``problems`` after ``settle`` got all reports of a folder. ``students``: students with reports."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
@@ -323,7 +323,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with the course's current bonus exercises marked. Reports of old versions mark none."""
+    """Return the report with the course's current bonus exercises marked, since reports of old versions mark none."""
     if course is None:
         return report
     extension = {
@@ -338,7 +338,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 
 
 def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
-    """Return for each module whether the report on file is of this very submission."""
+    """Return for each module whether the report on file was made from the submission that is graded now."""
     if old is None:
         return {}
     before = {e.exercise: e.basis.get("submission") for e in old.exercises}

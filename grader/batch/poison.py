@@ -1,9 +1,9 @@
-"""Find which operations of a program matter: a runner changes them, and this module judges which results move.
+"""Find which operations of a program matter: a runner changes operations, and this module judges which results move.
 
-An operation is *poisoned*: a runner replaces its values by other values of similar size. A result counts as moved if it
-then differs by more than twice the tolerance. If a thousandth of its largest value is less, as for 16-bit dtypes, that
-is the bound. Replacements differ from the operation's own values by at most twice their size (``runner.others``). So a
-term below the tolerance of a float32 result moves the result by at most twice the tolerance, and never counts.
+To *poison* an operation, a runner replaces the operation's values by other values of similar size. A result moves if it
+differs by more than a bound: twice the tolerance, but at most a thousandth of the result's largest value (as for 16-bit
+dtypes). Replacements differ from the original values by at most twice the original size (``runner.others``). So a term
+below the tolerance of a float32 result moves the result by at most twice the tolerance, and never counts as moving it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST = 1e-3  # fraction of the largest value, for every dtype, because a training step moves parameters by little
-MOST_DEATHS = 2  # operations that crash or hang the program when changed
+MOST = 1e-3  # fraction of the largest value, for every dtype: one training step changes parameters only a little
+MOST_DEATHS = 2  # how many changed operations may crash or hang the program
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
@@ -31,13 +31,13 @@ class Trials(Protocol):
     """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return the answer of ``runner.poison.moved`` for these operations, or why it cannot. Raises WorkerDied."""
+        """Return the answer of ``runner.poison.moved`` for these operations, or a fault. Raises WorkerDied."""
         ...
 
 
 @dataclass
 class Poisoned:
-    """Which operations of one program on one mesh matter, on the inputs of the first run that is not hidden.
+    """Find the operations of one program on one mesh that matter for the inputs of the first public run.
 
     Args:
         seen: the program's observation.
@@ -56,7 +56,7 @@ class Poisoned:
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
-        """Return for each operation of a kind whether it matters, or a fault if that cannot be found out."""
+        """Return for each operation of the kind ``what`` whether the operation matters, or a fault if trying fails."""
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
@@ -66,11 +66,11 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Return whether another run would repeat all answers given so far."""
+        """Return whether a new run would repeat all answers given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
-        """Try the operations that a result depends on. An operation matters if the process dies without it."""
+        """Change each operation that a result depends on. An operation matters too if its change ends the process."""
         alive = self._alive(what)
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
@@ -112,13 +112,13 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return which operations matter, if the answer has no distances. Return None if it has distances."""
+    """Return which operations matter, if the answer has no distances. Return None if the answer has distances."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
     if (fault := answer.get("fault")) is None:
         return None
-    if fault["kind"] == "refused":  # out of memory: this operation was not tried and must not count
+    if fault["kind"] == "refused":  # out of memory: the operation was not tried and must not count
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
     return Matters(alive)  # not the learner's fault: XLA cannot compile the changed program
 

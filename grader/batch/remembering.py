@@ -1,4 +1,4 @@
-"""A cache over runs, addressed by content: one store, ``Store.get(kind, key, make)``.
+"""A content-addressed cache that lasts over runs of the grader: ``Store.get(kind, key, make)``.
 
 | kind | key | value |
 |---|---|---|
@@ -10,12 +10,13 @@
 ``Keys`` makes the keys. A key is SHA-256 over all that the value depends on. Beside the parts that the methods of
 ``Keys`` name, every key covers the grader's code, all versions, the machine, the isolation and the limits.
 
-Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process fills only
-the entry of the source that it runs, with its own replies.
+Only the grader's own process, which runs no learner's code, reads or writes the store. Replies of a learner's process
+fill only the entry of that learner's source.
 
-A value is kept only if a fresh run would give the same value. Not kept: replies that ended by time, memory, a signal or
-the machine's files; faults of the grader; sources that did not load or could act differently next time
-(``intake.chance``). If a fresh run of a source still gives another value, that source is never remembered again.
+The store keeps a value only if a fresh run would give an equal value. The store keeps neither faults of the grader, nor
+replies that a time limit, a memory limit, a signal or an operating-system error ended, nor replies of sources that did
+not load or could act differently next time (``intake.chance``). If a fresh run of a source still gives a different
+value, the store never keeps values of this source again.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ FORM = 5  # version of the values' format
 
 
 class Keys:
-    """Make the keys. Thread-safe.
+    """Makes the keys of a store. Thread-safe.
 
     Args:
         about: everything that all values depend on, beside the methods' arguments; JSON.
@@ -61,13 +62,13 @@ class Keys:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of a source's replies: the source's text and all asks, in order."""
+        """Return the key of a source's replies: the source's code and all asks, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Return the key of a source alone."""
+        """Return the key of a source without asks."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
@@ -79,7 +80,7 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of a run's answer about a kind of operation: which of these operations matter."""
+        """Return the key of the list of operations of the kind ``what`` that matter in a run."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -101,7 +102,7 @@ class Keys:
 
 @cache
 def surroundings() -> list[str]:
-    """Describe this machine, and the packages on it that learners may import."""
+    """Describe this machine, and its installed packages that learners may import."""
     found = [*platform.uname(), platform.python_version(), sys.prefix]
     for name, path in needs.packages().items():
         try:
@@ -123,10 +124,10 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, not yet weighted, with the evidence for them.
+    """The results of an exercise's checks, not yet weighted, with the evidence for the results.
 
     Attributes:
-        lasting: True if no time or memory limit decided any of them.
+        lasting: True if no time or memory limit decided a result.
     """
 
     results: list[Result]
@@ -136,7 +137,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """For each operation of a kind in a program, whether it matters to the results; or a fault."""
+    """For each operation of a kind in a program, whether the operation matters to the results; or a fault."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -150,13 +151,13 @@ class Parts:
     keys: Keys
 
     def put(self, data: bytes) -> str:
-        """Keep the bytes, and return their name."""
+        """Store the bytes, and return their digest as a name."""
         digest = hashlib.sha256(data).digest()
         self.cache.put(self.keys.part(digest), zlib.compress(data, 1))
         return digest.hex()
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes, or None if they are gone."""
+        """Return the bytes that ``put`` stored under this name; None if the bytes are gone."""
         found = self.cache.get(self.keys.part(bytes.fromhex(name)))
         return None if found is None else zlib.decompress(found)
 
@@ -166,9 +167,9 @@ class Kind(Generic[T]):
     """One kind of value.
 
     Attributes:
-        pack: returns the value as bytes; None if a fresh run could give another value.
-        unpack: returns the value; None if a part of it is gone.
-        size: estimates the bytes of a value in memory. most: bytes of values held in memory.
+        pack: returns the value as bytes; None if a fresh run could give a different value.
+        unpack: returns the value; None if a part of the value is gone.
+        size: estimates the bytes of a value in memory. most: limit on the bytes of all values in memory.
     """
 
     name: str
@@ -180,7 +181,7 @@ class Kind(Generic[T]):
 
 @dataclass(frozen=True)
 class Store:
-    """Values by key. Thread-safe.
+    """Cached values by key. Thread-safe.
 
     Args:
         keys: makes the keys.
@@ -195,10 +196,10 @@ class Store:
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, kind: Kind[T], key: bytes, make: Callable[[], T], source: Source | None = None) -> T:
-        """Return the value of a key; call ``make`` if it is not remembered.
+        """Return the value of a key; call ``make`` if the store lacks the value.
 
         Args:
-            source: the source that the value comes from. A source that ever gives two values is never remembered again.
+            source: the source that the value comes from. The store gives up a source that ever gives different values.
         """
         if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
             return make()
@@ -210,12 +211,12 @@ class Store:
         return value
 
     def distrust(self, source: Source) -> None:
-        """Never remember this source again."""
+        """Never keep values of this source again."""
         if self.cache is not None:
             self.cache.put(self.keys.source(source), b"")
 
     def afresh(self) -> Store:
-        """Return a store that shares this one's values and looks nothing up."""
+        """Return a store that shares this store's values but makes every value anew."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
@@ -327,7 +328,7 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """Return the results as JSON. None if they must not be kept, or if JSON changes them (half a surrogate pair)."""
+    """Return the results as JSON; None if a limit decided a result, or if JSON changes one (half a surrogate pair)."""
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

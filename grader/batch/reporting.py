@@ -1,4 +1,4 @@
-"""Make reports: an exercise's part of a report, the whole report, and the record of all that decides them."""
+"""Make reports: an exercise's part of a report, the whole report, and the record of all inputs of a report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Judged:
     """The judgement of one exercise, with points not yet weighted.
 
     Attributes:
-        evidence: programs and inputs that decided.
+        evidence: programs and inputs that decided the results.
         notes: errors that stopped the source while it was loaded.
     """
 
@@ -61,7 +61,7 @@ def report(
     """Return a submission's report.
 
     Args:
-        notes: notes on the whole submission, in addition to ``submission.notes``.
+        notes: remarks on the whole submission, in addition to ``submission.notes``.
     """
     counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
@@ -80,7 +80,7 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a note on how many points of a report were judged on devices that are not simulated."""
+    """Return a line on how many points of a report were judged on devices that are not simulated."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: judged {seen:g} of {every:g} points here"
@@ -126,7 +126,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return all that decides one exercise's report, part by part, so that a regrade can tell which changed."""
+        """Return all inputs of one exercise's report, so that a regrade can report which input changed."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",
@@ -141,7 +141,7 @@ class Basis:
         }
 
     def digest(self, names: Sequence[str]) -> str:
-        """Return the course's digest for these exercises. It is computed once: a loaded course does not change."""
+        """Return the course's digest for the exercises ``names``, computed once: a loaded course does not change."""
         if tuple(names) not in self._digests:
             self._digests[tuple(names)] = self.course.digest(list(names))
         return self._digests[tuple(names)]
@@ -149,13 +149,13 @@ class Basis:
 
 @cache
 def own_digest() -> str:
-    """Return SHA-256 over this package's code. A change of the code makes all remembered verdicts invalid."""
+    """Return SHA-256 over the code of the package ``grader``. A change of this code invalidates all cached verdicts."""
     files = sorted(Path(grader.__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of all that a verdict depends on."""
+    """Return the versions of all packages that a verdict depends on."""
     found = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pint")}
     return {"shardlings": grader.__version__, **found}

@@ -1,7 +1,7 @@
-"""Run: from the replies of a source to findings. Programs run in a confined process that holds no learner's Python.
+"""Turn the replies of a source into findings. Programs run in a confined process without learner Python.
 
-If a worker dies twice over a learner's program, a new one tries the grader's own program. If that fails too, the fault
-is the grader's, not the learner's.
+If a worker dies twice while it runs a learner's program, a new worker runs the grader's own program. If the grader's
+program fails too, the fault is the grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     """Return the finding of each ask.
 
     Args:
-        cost: the submission's cost so far; this adds the CPU seconds of the programs.
+        cost: the submission's cost so far; this function adds the CPU seconds of the programs.
     """
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
@@ -61,10 +61,10 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 
 
 class Runs:
-    """The programs of one source. A task that hangs on one mesh is not run on the next.
+    """The programs of one source. A task that hangs on one mesh is not run on later meshes.
 
     Args:
-        files: names of the files that programs refer to by line.
+        files: names of the source files that line numbers in programs refer to.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
@@ -73,7 +73,7 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # why tasks hung on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings of asks that share one reply. After a fault, later asks get that fault."""
+        """Return the findings of asks that share one reply. After a fault, all later asks get this fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -86,7 +86,7 @@ class Runs:
         """Return the finding of one ask from its reply.
 
         Args:
-            before: the observation of the same program on other inputs.
+            before: an earlier observation of this program, on other inputs.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
@@ -98,7 +98,7 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store has its result. If the worker dies, return a fault of the program."""
+        """Run a program, unless the store has the result. If the worker dies, return a fault of the program."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -113,7 +113,7 @@ class Runs:
             return run_fault(died, seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Return the observation with the results of other devices."""
+        """Return the observation with the program's results on devices that are not simulated."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
@@ -129,7 +129,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Trial:
-    """One program of a submission, and the workers that run it. Their CPU time is added to the submission's cost."""
+    """One program of a submission, and the workers that run it. ``cost`` grows by the workers' CPU time."""
 
     workers: Workers
     ask: Ask
@@ -155,7 +155,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Charge the full time limit of a run to the cost if the program reaches it."""
+        """Add the full time limit of a run to the cost if the program reaches the limit."""
         try:
             yield
         except WorkerDied as died:

@@ -4,7 +4,7 @@
     OUT/overrides.yaml            points given by hand; people write it and the grader reads it (``overrides``)
     OUT/roster.csv                the last roster that a command named; people may edit it
 
-These files are written from the database, and the next run writes a missing one again (``written``):
+The grader writes the following files from the database. The next run writes missing files again (``written``):
 
     OUT/reports/<student>.json    the report that counts
     OUT/students/<student>.html   the page for the student
@@ -13,12 +13,12 @@ These files are written from the database, and the next run writes a missing one
     OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
     OUT/changes.csv  OUT/changes.html   the history of changed scores
 
-One folder holds a course's grades. Reports of other modules and other students stay, and count.
+One folder holds a course's grades. Reports of modules and students that a run does not grade stay, and count.
 
 The database keeps each report when it is made. Reports count when the run ends: one transaction replaces all reports
-and adds the changes and the summary. A run can be killed at any moment. If the command is repeated, it uses reports
-that are already made and whose fingerprints are current, grades submissions with a ``broken`` result again, and writes
-the files. Clocks and file times never decide whether a report is used.
+and adds the changes and the summary. A run can be killed at any moment. A repeated command uses reports that are
+already made and have current fingerprints, grades submissions with a ``broken`` result again, and writes the files.
+Clocks and file times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from grader.reports.summary import Summary
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
 STAGED = "staged"  # a folder left by killed runs of older versions
-MOST_HELD = 4 << 20  # characters
+MOST_HELD = 4 << 20  # characters of source code in memory
 
 
 class Folder:
@@ -65,7 +65,7 @@ class Folder:
         self, path: Path, course: Course | None = None, adjust: Adjustments | None = None, *,
         when: str = "", dry: bool = False,
     ) -> None:  # fmt: skip
-        """Prepare the folder. Entering it as a context opens it.
+        """Prepare the folder. A ``with`` statement opens the folder.
 
         Args:
             adjust: adjustments on top of the grader's verdicts.
@@ -81,7 +81,7 @@ class Folder:
         self.unread: list[str] = []
         # Report files without a report in the database.
         self.uncounted: list[str] = []
-        # Students with a new report, made now or by a killed run. These reports count when this run ends.
+        # Students with a new report, made now or by a killed run. The new reports count when this run ends.
         self._due: set[str] = set()
         self._open = ExitStack()
 
@@ -104,7 +104,7 @@ class Folder:
         self.taken = take_over(made, self.path)
 
     def _lock(self, stack: ExitStack) -> None:
-        import fcntl  # Windows lacks it, and has no sandbox for grading either
+        import fcntl  # Windows lacks fcntl, and has no sandbox for grading either
 
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """Return the student's report as graded, if it is still valid and no result of these exercises is broken.
+        """Return the student's report as graded, if the report is valid and no result of ``names`` is broken.
 
         The report may come from a killed run.
         """
@@ -139,7 +139,7 @@ class Folder:
         return None
 
     def _graded(self, student: str) -> Report | None:
-        """Return the student's report that counts, as it was before adjustments."""
+        """Return the student's report as graded, before adjustments; None if no report of the student counts."""
         found = self.database.stored(student)
         return as_extensions_are(found.graded, self.course) if found else None
 
@@ -149,7 +149,7 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Store a new report with the exercises that only earlier runs graded. It counts when the run ends."""
+        """Store a new report with the exercises that only earlier runs graded. The report counts when the run ends."""
         whole = self._added_up(graded)
         self.database.make(whole)
         self._due.add(graded.student)
@@ -187,11 +187,11 @@ class Folder:
     def finish(
         self, summary: Summary, absent: Mapping[str, str] = MappingProxyType({}), people: People | None = None
     ) -> None:
-        """End the run: commit what ``settle`` began, then write the files. A dry run is rolled back.
+        """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
             absent: students of the class without a report, and why, as in ``write_grades_csv``.
-            people: names and sections from the roster; None keeps those of the last run.
+            people: names and sections from the roster; None keeps the names and sections of the last run.
         """
         if self.dry:
             self.database.roll_back()
@@ -244,14 +244,14 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
 
 
 def on_file(folder: Path, student: str) -> Report | None:
-    """Return the student's report as graded; None without one."""
+    """Return the student's report as graded; None if the student has no report."""
     with reading(folder) as database:
         found = database.stored(student)
     return found.graded if found else None
 
 
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
-"""Shows a progress bar, given the total and a label. Call the function that it yields with each finished item."""
+"""Takes a total and a label, shows a progress bar, and yields a function to call with each finished item."""
 
 
 def no_word(_: object) -> None:
@@ -264,8 +264,8 @@ def grade_batch(
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission without a valid report. Return the students with a report, and errors by student.
 
-    ``say_graded`` gets each new report, and ``announce`` the changes before the new reports count. ``folder.finish``
-    ends the run.
+    ``say_graded`` gets each new report. ``announce`` gets the changes before the new reports count. The caller ends the
+    run with ``folder.finish``.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -273,7 +273,7 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # it became unreadable during the run
+        except Unreadable as error:  # the submission became unreadable during the run
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:
@@ -302,9 +302,10 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. Up to MOST_HELD characters are kept in memory; longer texts are read again when needed.
+    """Submissions by student. MOST_HELD characters of source code stay in memory; other submissions are read again.
 
-    If a submission changes between two readings, the last reading is graded, and the report's fingerprint shows it.
+    If a submission changes between two readings, the grader grades the last reading, and the report has the fingerprint
+    of the last reading.
     """
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
@@ -336,7 +337,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """Return the submissions by student, and the errors of those that cannot be read."""
+    """Return the submissions by student, and the errors, by student, of submissions that cannot be read."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):
@@ -349,9 +350,10 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 
 
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """Return the modules that are due or handed in, with the number of students who handed each one in.
+    """Return the modules that are due or handed in, with the number of students who handed in each module.
 
-    Other modules are left out, so that they do not count as zero. Files unchanged from the handout do not count.
+    Modules that are neither due nor handed in are left out, so that these modules do not count as zero. Files unchanged
+    from the handout do not count as handed in.
     """
     given = course.handed_out
     begun = [

@@ -1,7 +1,7 @@
 """``shardlings submit``: run the public checks, list what is missing, and hand in the work.
 
-Where nbgrader is set up, the module's folder goes to nbgrader's exchange. Elsewhere the command writes one zip, which
-learners can upload unchanged and ``shardlings grade`` reads.
+If nbgrader is set up, the command copies the module's folder to nbgrader's exchange. Otherwise the command writes one
+zip, which learners can upload unchanged and ``shardlings grade`` reads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same files make the same zip
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal files make equal zips
 ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # shared accounts
 
 
@@ -65,7 +65,7 @@ def missing(report: Report) -> dict[str, list[str]]:
 
 
 def login() -> str:
-    """Return the name of this account. Raises CourseError for a shared account or one without a name."""
+    """Return the name of this account. Raises CourseError for a shared account or an account without a name."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
     except (KeyError, OSError):  # the account does not exist
@@ -81,7 +81,7 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write a zip with the files that would be graded and the time (``at``, else now). ``to``: a file or a folder."""
+    """Write a zip with the files that would be graded and the time ``at`` (default: now). ``to``: a file or folder."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = f"{student}_{module}".replace("/", "-")
@@ -96,9 +96,9 @@ def write_zip(
 
 
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
-    """Return the manifest, for people: student, files, time, numbers and versions.
+    """Return the manifest as JSON, for people to read: student, files, time, variant and versions.
 
-    The grader reads only ``submitted``, and only if the course has a late policy and the staff has no own record.
+    The grader reads only the field ``submitted``, if the course has a late policy and the staff's record has no time.
     """
     variants = course.config.variants
     data = {

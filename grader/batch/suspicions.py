@@ -1,4 +1,4 @@
-"""Wrong answers that are right for another student's numbers. For the staff, never shown to students."""
+"""Wrong answers that are right for another student's numbers. Only the staff sees such answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.course.loading import Course
 from grader.judging.answers import OfAClass
 
 Suspicion = dict[str, Any]
-"""``student``, ``question`` and ``fits``: the other students."""
+"""A wrong answer. Keys: ``student``, ``question``, and ``fits``, the other students whose numbers fit the answer."""
 
 
 class Suspicions:
@@ -19,7 +19,7 @@ class Suspicions:
     def __init__(self, course: Course) -> None:
         self._course = course
         self._drawn = course.config.variants.mode == "per_student"
-        self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}  # by question: number, student, answer
+        self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}  # by question: position, student, answer
         self._count = 0
 
     def add(self, report: Report) -> None:
@@ -44,7 +44,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield the suspicions of one question. Only this question's numbers, of all students, are in memory."""
+        """Yield the suspicions of one question. Memory holds the drawn numbers of only one question at a time."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

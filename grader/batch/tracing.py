@@ -1,4 +1,4 @@
-"""Trace a source: send it the asks, get replies. LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process."""
+"""Trace a source: send all asks, read all replies. LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cost:
         limits: the submission's limits.
         tracing: CPU seconds of the learner's processes, and their idle seconds.
         running: CPU seconds of the programs.
-        hung: exercises that ended a learner's process by a limit of time.
+        hung: number of exercises that ended a learner's process by a time limit.
     """
 
     limits: Limits
@@ -52,9 +52,9 @@ class Trace:
     """The result of tracing a source.
 
     Attributes:
-        replies: one for each ask. A secret ask of a call gets the program that the call's open ask returned.
+        replies: one for each ask. A call's ask with hidden inputs gets the program that the public ask returned.
         notes: errors that stopped the source while it was loaded.
-        files: names of the files that programs refer to by line.
+        files: names of the source files that line numbers in programs refer to.
     """
 
     replies: Mapping[Ask, Reply]
@@ -67,7 +67,7 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
     Args:
         source: None if nothing was handed in.
-        cost: the submission's cost so far; this adds the CPU seconds of tracing.
+        cost: the submission's cost so far; this function adds the CPU seconds of tracing.
     """
     if source is None:
         return Trace(dict.fromkeys(asks, NOTHING))
@@ -87,8 +87,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
 
 def traced_of(asks: Sequence[Ask]) -> list[Ask]:
-    """Return the asks that go to the learner's process, secret ones last.
+    """Return the asks that go to the learner's process, secret asks last.
 
-    A secret ask of a call does not go there: its hidden inputs go to the program that answered an open ask.
+    A call's secret ask does not go to this process: the hidden inputs go to the program that the public ask returned.
     """
     return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)

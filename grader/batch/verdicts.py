@@ -1,6 +1,6 @@
 """Judge the findings: checks get results and hints, and each student's answers to questions get results.
 
-To find the hint of a failed check, the grader compares the submission with the findings of misconceptions.
+To find the hint of a failed check, the grader compares the submission's findings with findings of misconceptions.
 ``References`` traces and runs each misconception once.
 """
 
@@ -35,17 +35,17 @@ class Judge:
     """Judge the checks of a course's exercises.
 
     Args:
-        references: the source of hints.
+        references: findings of the misconceptions, from which hints come.
     """
 
     def __init__(self, course: Course, references: References) -> None:
         self._course, self._references = course, references
 
     def checked(self, exercise: Exercise, answered: list[Answered], workers: Workers, public: bool) -> Checked:
-        """Return a result for each check, with the hints of the misconceptions that explain it, and the evidence.
+        """Return a result for each check, with hints of the misconceptions that explain failures, and the evidence.
 
         Args:
-            workers: run misconceptions that were not tried yet.
+            workers: run misconceptions that were not run yet.
         """
         compared = paired(answered)
         results = judge_checks(exercise, compared, public=public)
@@ -80,7 +80,7 @@ class Judge:
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
-        """Return whether no time or memory limit ended anything, in the submission or in the misconceptions."""
+        """Return whether a new run of the submission and of the misconceptions would repeat all findings."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
         faults = [f for f in findings if isinstance(f, Fault)]
@@ -93,7 +93,7 @@ def judge_answers(
     """Return a result for each question of an exercise, on the numbers drawn for this student.
 
     Args:
-        source: holds the code that a person reads.
+        source: the submission's source, for questions whose answer is the code of a task.
     """
     found = {id(a.ask.of): a.finding for a in answered}
     results = []
@@ -123,7 +123,7 @@ def may_explain(misconception: Misconception, statuses: Mapping[str, str]) -> bo
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return whether a task itself ran: it gave a result, or raised an error."""
+    """Return whether the code of a task ran: the task returned a result or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -143,7 +143,7 @@ def _step(answer: Answered) -> int | None:
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # the checks that need the time report this
+    except Exception:  # the checks that need the time report this error
         return None
 
 
@@ -157,7 +157,7 @@ class ProgramFindings:
 
 
 class References:
-    """The reference and the misconceptions, each traced and run once, on inputs that are not hidden. Thread-safe."""
+    """Findings of an exercise's reference and misconceptions, each run once, on public inputs. Thread-safe."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}
@@ -186,7 +186,7 @@ class References:
     def shown(
         self, exercise: Exercise, misconception: Misconception, plan: Sequence[Ask], workers: Workers, public: bool
     ) -> Shown:
-        """Return what a submission with this misconception, and right solutions of all other tasks, would show.
+        """Return the findings of a submission with this misconception in one task and right solutions in all others.
 
         Args:
             plan: all asks of a submission, in public or for a grade.
@@ -205,7 +205,7 @@ class References:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield all findings so far of the author's programs of an exercise."""
+        """Yield all findings so far of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

@@ -1,7 +1,7 @@
 """Appeals: decide one check of one submission again from scratch, and show all details beside the report on file.
 
 The check runs in fresh workers and without the cache. If the verdict changed, results of this submission are never
-cached again. The output contains hidden data, so it is only for the staff.
+cached again. The output contains hidden data, so only the staff may see the output.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Why:
-    """A check decided again.
+    """The new decision on an appealed check.
 
     Attributes:
         result: the new verdict.
-        kept: the verdict in the report on file; None if there is no such report.
+        kept: the verdict in the report on file; None if no report has this check.
         lines: asks and findings, run by run.
         differs: one line for each difference from the report on file.
-        page: all of this with code, inputs, pictures and facts, as a page for the staff.
+        page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """
 
     result: Result
@@ -52,19 +52,19 @@ def why(
     course: Course, tier: str, submission: Submission, where: str, kept: Report | None,
     make: Callable[[], Grader] | None = None, overrides: Iterable[Override] = (),
 ) -> Why:  # fmt: skip
-    """Decide one check again.
+    """Decide one check of a submission again.
 
     Args:
         course: the course with the check.
-        tier: isolation, as for ``grade``.
+        tier: the isolation of the workers, as for ``grade``.
         submission: the student's submission.
         where: ``EXERCISE/CHECK``, or a check's or question's name alone if only one exercise has it.
         kept: the report on file, if there is one.
         make: makes a grader without a cache; needed only if other devices or a compiler judge too.
-        overrides: points that a person gave; the output lists the student's own.
+        overrides: points given by hand to any student; the output lists this student's points.
 
     Raises:
-        CourseError: no such check.
+        CourseError: the course has no such check.
     """
     name, check = find_check(course, where)
     make = make or partial(Grader, course, tier)
@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # other wording does not count: versions differ in it
+    if changed and name in submission.sources:  # new wording alone does not count
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -99,7 +99,7 @@ def why(
 def set_by_hand(
     exercises: Mapping[str, ExerciseReport], overrides: Iterable[Override], checks: Collection[str]
 ) -> list[str]:
-    """Return a line for each override of these checks. An override whose name fits several exercises sets none."""
+    """Return a line for each override of one of ``checks``. An override with an ambiguous name gets no line."""
     return [
         f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
         for one in overrides
@@ -108,7 +108,7 @@ def set_by_hand(
 
 
 def result_in(report: Report, exercise: str, check: str) -> Result | None:
-    """Return the verdict on a check in a report."""
+    """Return the verdict on a check in a report; None if the report lacks the check."""
     results = [r for e in report.exercises if e.exercise == exercise for r in e.results]
     return next((r for r in results if r.name == check), None)
 
@@ -130,7 +130,7 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """Return a line for each field that differs in JSON, in which a tuple equals a list and NaN equals None."""
+    """Return a line for each field whose JSON differs. In JSON, a tuple equals a list, and NaN equals None."""
     was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
         f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"
@@ -159,7 +159,7 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
-    """Return the exercise and the name of the check or question. Raises CourseError."""
+    """Return the names of an exercise and of its check or question ``where``. Raises CourseError."""
     exercise, _, check = where.rpartition("/")
     names = course.select([exercise]) if exercise else list(course.module_of)
     found = [

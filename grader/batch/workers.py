@@ -36,7 +36,7 @@ GIVEN_UP = Reply(Fault("crashed", "not run: other code of this submission ended 
 
 
 class Runner:
-    """A worker that runs programs, one at a time. Submissions share it, because it remembers results of programs.
+    """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
     Args:
         compiler: also compiles every program that the worker does not refuse.
@@ -48,18 +48,18 @@ class Runner:
         self._lock = Lock()
 
     def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program. A compiler's answer is in the header, as ``compiled``. Raises WorkerDied."""
+        """Run a program. The header holds a compiler's answer as ``compiled``. Raises WorkerDied."""
         header, shards = self.run_or_try_again(request, program, ask)
         return with_compiled(self.compiler, header, request, program, ask), shards
 
     def run_or_try_again(self, request: dict, program: bytes, ask: Ask, **more: Any) -> tuple[dict, list[bytes]]:
-        """Run a program. If the worker dies or hangs, a fresh one tries once more.
+        """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
-            more: more fields of the request to the worker.
+            more: additional fields of the request to the worker.
 
         Raises:
-            WorkerDied: both tries failed. ``ours``: a fresh worker cannot run the grader's own program either.
+            WorkerDied: both tries failed. ``ours`` is True if a new worker cannot run the grader's own program either.
         """
         with self._lock:
             try:
@@ -89,7 +89,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return the header with the compiler's answer, unless the program was refused."""
+    """Return the header with the compiler's answer, unless the program did not run."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)
@@ -105,13 +105,13 @@ class Ended:
 
 
 class Children:
-    """The children that answer for one source, one after another.
+    """The child processes that answer the asks to one source, one after another.
 
     Args:
-        tracer: the worker that starts them.
+        tracer: the worker that starts the children.
         asks: all asks to the source; secret asks come last.
-        seconds: CPU time that is left for all of them.
-        hung: how many exercises of the submission have ended a child by a limit of time so far.
+        seconds: CPU time that is left for all children.
+        hung: how many exercises of the submission have ended a child by a time limit so far.
     """
 
     def __init__(
@@ -124,11 +124,12 @@ class Children:
         self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
     def answer(self) -> Replies:
-        """Return a reply for each ask. Secret asks are sent after all others are answered.
+        """Return a reply for each ask. Secret asks are sent after all public asks are answered.
 
-        An ask that ends its child is tried once more, alone. A source is given up if two children end while loading it.
-        A function that ends its child by a timeout is never tried again. While loading, the timeout ends the source;
-        later it ends the function's exercise. After PATIENCE such exercises a child may be idle for only IDLE_SECONDS.
+        An ask that ends its child is tried once more, alone. If two children end while loading a source, the source is
+        given up.
+        Code that reaches a timeout is never tried again: a timeout while loading ends the source, and a timeout of a
+        function ends the exercise. After PATIENCE exercises with a timeout, a child may be idle for only IDLE_SECONDS.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -160,7 +161,7 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Add replies for a function that used up its time, and for the rest of its exercise."""
+        """Add replies for a function that used up its time, and for the exercise's other unanswered functions."""
         other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
@@ -171,7 +172,7 @@ class Children:
         return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Send the chosen asks to one child, and keep its replies."""
+        """Send the chosen asks to one child, and keep the child's replies."""
         started, loaded, left = False, False, list(chosen)
         try:
             for frame, blobs in self._frames(chosen):
@@ -181,7 +182,7 @@ class Children:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal hidden cases
+                elif body.get("loaded") and not loaded:  # a second, forged frame could reveal hidden cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
                 elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
@@ -192,7 +193,7 @@ class Children:
         return Ended(loaded, "garbage")
 
     def _frames(self, chosen: Sequence[int]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
-        """Start a child for the chosen asks, and return the frames that it sends."""
+        """Start a child for the chosen asks, and return the frames that the child sends."""
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
         shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
@@ -200,12 +201,12 @@ class Children:
 
 
 class Workers:
-    """A tracer of its own and runners that all submissions share, used by one submission at a time.
+    """One tracer, for one submission at a time, and the runners that all submissions share.
 
     Attributes:
         limits: the limits of one submission.
         store: keeps results over runs of the grader.
-        devices: also run programs, beside the simulated devices, to check their values there.
+        devices: run programs in addition to the simulated devices, to check the values on these devices too.
         processes: all workers.
     """
 
@@ -234,7 +235,7 @@ class Workers:
         return one
 
     def afresh(self) -> Workers:
-        """Return these workers with a store that looks nothing up."""
+        """Return these workers with a store that makes every value anew."""
         one = copy(self)
         one.store = self.store.afresh()
         return one
@@ -250,7 +251,7 @@ class Workers:
         Args:
             asks: secret asks come last.
             seconds: CPU time that the children may take.
-            hung: how many exercises of the submission have ended a child by a limit of time so far.
+            hung: how many exercises of the submission have ended a child by a time limit so far.
         """
         return Children(self.tracer, self.limits, source, asks, seconds, hung).answer()
 
@@ -273,7 +274,7 @@ class Workers:
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a pool that ends with the block. An exception drops queued work; an interruption waits for none."""
+    """Yield a thread pool for the block. An exception drops queued work. An interruption leaves running work behind."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool
@@ -283,7 +284,7 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-SLOW = 40.0  # seconds
+SLOW = 40.0  # seconds until work on one name is reported as slow
 AHEAD = 4  # queued submissions for each set of workers: more fill the memory, fewer leave workers idle
 
 T = TypeVar("T")
@@ -293,8 +294,8 @@ class Pool(Generic[T]):
     """Sets of workers. Sets that are already running are lent first.
 
     Attributes:
-        slow: called with a name and its seconds so far, if its work takes ``SLOW`` seconds, and again each time that
-            the seconds have doubled.
+        slow: called with a name and the elapsed seconds when the work has taken ``SLOW`` seconds, and again each time
+            that the elapsed seconds have doubled.
     """
 
     def __init__(self, every: Sequence[Workers]) -> None:
@@ -317,7 +318,7 @@ class Pool(Generic[T]):
         """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
 
         Results are passed on as they arrive, in the order of the names if several arrive at once. If ``work`` raises an
-        exception for one name, ``done`` gets the exception and the other names go on.
+        exception for one name, ``done`` gets the exception, and work on the other names continues.
         """
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
 

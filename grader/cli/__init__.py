@@ -1,8 +1,10 @@
 """Learn, write and grade exercises on sharded computation in JAX.
 
-Exit codes: 0 success; 1 the graded submissions or the proved course have failures; 2 the command could not be carried
-out (one line gives the reason); 3 the grader itself failed for a submission, or a verdict differs from the report on
-file.
+Exit codes:
+    0  success
+    1  the graded submissions or the proved course have failures
+    2  the command could not be carried out; one line gives the reason
+    3  the grader itself failed for a submission, or a verdict differs from the report on file
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
 
-# Errors of a full disk, which may name no file.
+# Error numbers of a full disk or quota. Such an error may name no file.
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-LONG = 1000  # characters; no summary is longer, so none is cut
+LONG = 1000  # characters; more than any command's summary, so that --help cuts no summary
 VALUE_ERROR = "Value error, "
 READERS = {  # commands by reader, in the order of --help, including those of wings
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
@@ -54,7 +56,7 @@ COMMANDS = {  # the core's commands, imported when needed
     "nbgrader": "nbgrader.nbgrader",
     "docs": "docs.docs",
 }
-MISTAKES = {  # errors of users, reported in one line; as names, to import none of their modules
+MISTAKES = {  # errors of users, reported in one line; named by text, so that this module need not import them
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
     "grader.declared.AuthorError",
@@ -65,7 +67,7 @@ MISTAKES = {  # errors of users, reported in one line; as names, to import none 
 
 
 class Imported(Mapping[str, Any]):
-    """The core's commands, then the wings'. Each is imported when it is looked up."""
+    """The core's commands, then the wings' commands. A command is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
@@ -95,17 +97,17 @@ def _imported(name: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """The commands. Messages on wrong options lose the words that pydantic puts before them."""
+    """The commands. Messages on wrong options are printed without pydantic's prefix."""
 
     def __init__(self, **about: Any) -> None:
         super().__init__(**about)
-        self.commands = Imported()  # pyright: ignore[reportAttributeAccessIssue]  # is only read
+        self.commands = Imported()  # pyright: ignore[reportAttributeAccessIssue]  # the mapping is only read
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands in groups by reader, each with its whole first sentence."""
+        """Write the commands in groups by reader, each command with its whole first sentence."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
@@ -130,7 +132,7 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice. Otherwise the last one would silently win."""
+    """A command that refuses an option given twice. Otherwise the last value would silently win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -166,12 +168,12 @@ def _shardlings(
 
 
 def main() -> None:
-    """Run a command. A user's mistake prints one line, Ctrl-C one sentence, neither a traceback."""
+    """Run a command. A user's mistake prints one line and Ctrl-C one sentence, without a traceback."""
     stopping.stop_in_order()
     try:
         run()
     except BaseException as end:
-        # After an interruption any exception may be a consequence.
+        # After an interruption, any exception may be a consequence of the interruption.
         if stopping.asked() or isinstance(end, KeyboardInterrupt):
             end_all()
             stopping.stop()
@@ -179,7 +181,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run a command. Raises SystemExit with its code."""
+    """Run a command. Raises SystemExit with the command's exit code."""
     try:
         app()
     except OSError as error:

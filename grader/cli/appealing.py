@@ -30,13 +30,13 @@ class AppealOptions:
     """One ``appeal`` command.
 
     Attributes:
-        student, check: what to decide again.
+        student, check: the student and the check to decide again.
         paths: the submissions.
-        to: the folder with the report on file; None compares with none.
-        html: file for the page of the evidence.
+        to: the folder with the report on file; None compares with no report.
+        html: the file to write the evidence to, as a page.
         isolation: the sandbox, as on the command line.
         roster: file with the class.
-        beside: devices that judge beside the simulated ones.
+        beside: devices that judge programs in addition to the simulated devices.
         course: the course's file or folder.
         as_json: print JSON.
     """
@@ -54,7 +54,7 @@ class AppealOptions:
 
 
 def decide_again(options: AppealOptions) -> int:
-    """Decide one check of one submission again, compare it with the report on file, and return the exit code."""
+    """Decide one check of a submission again, compare the verdict with the report on file, and return the exit code."""
     check, to, html, paths = options.check, options.to, options.html, [*options.paths]
     student = composed(options.student)
     found = solved_course_at(options.course, paths)
@@ -93,7 +93,7 @@ def decide_again(options: AppealOptions) -> int:
 
 
 def write_page(html: Path, decided: appeals.Why) -> None:
-    """Write the page. Raises CourseError if that fails."""
+    """Write the appeal's page to ``html``. Raises CourseError if the file cannot be written."""
     try:
         write_atomic(html, render_appeal(decided.page))
     except OSError as error:
@@ -102,7 +102,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:
-    """Print the verdict, its reasons, and the comparison with the report on file."""
+    """Print the verdict, the reasons for it, and the comparison with the report on file."""
     result = decided.result
     lines = [
         f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",

@@ -42,7 +42,7 @@ def build(
 ) -> None:
     """Write exercises/ from solutions/, and the tables of solutions/README.md.
 
-    Edited files of exercises/ stay as they are, and build names them.
+    build keeps edited files of exercises/ as they are, and lists the edited files.
     """
     found = course_at(course)
     done, readme = builder.build(found, force=force), write_sources(found)
@@ -135,7 +135,7 @@ def verify(
 
 
 def _list_rules(course: Course, names: Sequence[str]) -> None:
-    """Print the rules of these exercises' statements. Raises Exit if a rule or a check is not proved."""
+    """Print the rules in the statements of the exercises ``names``. Raises Exit if a rule or a check is not proved."""
     problems = 0
     for name in names:
         exercise = course.exercise(name)
@@ -187,7 +187,7 @@ NAME_WIDTH = 22  # the table fits 80 columns
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print each exercise's size, the number of its mutants by outcome, and problems.
 
-    Questions count as checks; pts are points, alt are alternatives, same are equivalent mutants.
+    Questions count as checks. Columns are pts (points), alt (alternatives) and same (equivalent mutants).
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False
@@ -208,7 +208,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
 
 
 def _counts(course: Course, proof: Proof) -> list[float]:
-    """Return one exercise's row, in the order of ``COUNTED``."""
+    """Return one exercise's row of the table of mutants, in the order of ``COUNTED``."""
     exercise = course.exercise(proof.exercise)
     checks = len(exercise.checks) + len(exercise.questions)
     fates = [proof.count(fate) for fate in ("killed", "equivalent", "survived")]
@@ -233,7 +233,7 @@ def new(
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
-    """Start a new exercise, or a course of your own (new course FOLDER). It passes verify unchanged."""
+    """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify unchanged."""
     if name == "course":
         if folder is None:
             raise scaffold.ScaffoldError("name a folder for the course: shardlings new course FOLDER")

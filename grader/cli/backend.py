@@ -1,4 +1,4 @@
-"""``--backend`` and ``--processes``: the devices or the compiler that judge beside the simulated devices."""
+"""``--backend`` and ``--processes`` choose devices, or a compiler, that judge beside the simulated devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.course.loading import Course
 def beside_at(
     name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
 ) -> Beside:
-    """Return the devices and the compiler that the options request; neither for simulated devices in one process.
+    """Return the devices or the compiler that the options request; the defaults request simulated devices only.
 
     Raises CourseError, WingError.
 
@@ -24,7 +24,7 @@ def beside_at(
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
-    """Return the devices that the options request; None for simulated devices in one process.
+    """Return the devices that the options request; None for the defaults, which request simulated devices only.
 
     Raises CourseError, WingError.
     """

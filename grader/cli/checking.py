@@ -1,4 +1,4 @@
-"""Implementation of ``shardlings check`` and ``shardlings submit`` for one's own work."""
+"""Implementation of ``shardlings check`` and ``shardlings submit`` for a learner's own work."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def check_work(
     found: Course, chosen: list[str], names: list[str], place: Path, tier: str, student: str, asked: BackendChoice,
     *, unconfined: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Check the work at ``place`` on these exercises, print the results, and return the exit code.
+    """Check the exercises ``chosen`` in the work at ``place``, print the results, and return the exit code.
 
     Args:
-        names: exercises or modules as typed.
+        names: exercises or modules as the learner typed them.
         unconfined: print a note that the work runs without a sandbox.
     """
     if unconfined:
@@ -74,7 +74,7 @@ def _tell_compiler(compiler: Compiler) -> None:
 
 
 def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:
-    """Return the submission at ``place``. Without isolation the work is one's own, and this process parses it."""
+    """Return the submission at ``place``. Without isolation, the work is the user's own, and this process parses it."""
     with nullcontext() if tier == "none" else parsing(tier) as parsers:
         return read(place, student, course.module_of, course.handed_out, parsers)
 
@@ -87,7 +87,7 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises with a program that fails for its behaviour, which ``explain`` shows."""
+    """Return the exercises with a program whose behaviour fails a check. ``explain`` shows this behaviour."""
     return [
         e.exercise
         for e in graded.exercises
@@ -98,7 +98,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print which hidden checks were judged or are still to come, if any."""
+    """Print that hidden checks were judged, or how many points hidden checks decide later, if there are any."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -106,7 +106,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
 
 
 def print_in_short(course: Course, graded: Report) -> None:
-    """Print a line for each begun exercise, the first failure, and how to see more."""
+    """Print a line for each begun exercise, the first failure, and the command that shows more."""
     print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
     out.print()
     if failing := print_first_failure(graded, out):
@@ -120,7 +120,7 @@ def print_in_short(course: Course, graded: Report) -> None:
 
 
 def begun_of(course: Course, submission: Submission, chosen: list[str], names: list[str], place: Path) -> list[str]:
-    """Return the chosen exercises that the work contains. Raises CourseError if there are none."""
+    """Return the chosen exercises that the work contains. Raises CourseError if the work contains none of them."""
     if begun := [e for e in chosen if e in submission.sources]:
         return begun
     first = chosen[0]
@@ -130,7 +130,7 @@ def begun_of(course: Course, submission: Submission, chosen: list[str], names: l
 def own_grader(
     course: Course, tier: str = "none", devices: Devices | None = None, compiler: Compiler | None = None
 ) -> Grader:
-    """Return a grader for one's own work, usually without isolation; in-process on systems without fork (Windows)."""
+    """Return a grader for the learner's own work. On systems without fork (Windows), the grader works in-process."""
     if hasattr(os, "fork"):
         return Grader(course, tier, devices=devices, compiler=compiler)
     os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
@@ -140,14 +140,20 @@ def own_grader(
 def submit_module(
     found: Course, listed: Module, place: Path, who: str, to: Path | None, student: str, *, full: bool
 ) -> None:
-    """Check a module and hand it in: ``who`` for the checks, ``student`` as typed. ``full``: print every result."""
+    """Check a module, then hand in the module.
+
+    Args:
+        who: the student's name for the checks.
+        student: the student's name as typed, or "".
+        full: print every result.
+    """
     from grader.batch import submit as submitting
     from grader.integrations.nbgrader import exchange
 
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
     exchanged = inside if to is None and exchange.configured() else None
-    named = "" if exchanged else student or submitting.login()  # determine the login before the checks, which take time
+    named = "" if exchanged else student or submitting.login()  # find the login before the checks, which take time
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
     if full:
@@ -163,7 +169,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of begun exercises. Exercises that are not begun were printed before."""
+    """Print the unfinished tasks of begun exercises. Exercises that are not begun are printed already."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

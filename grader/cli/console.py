@@ -27,7 +27,7 @@ EVERY = 60.0
 
 
 def points(value: float) -> str:
-    """Return ``1 point`` or ``2.5 points``."""
+    """Return points as text: ``1 point`` or ``2.5 points``."""
     return f"{value:g} point{'' if value == 1 else 's'}"
 
 
@@ -38,7 +38,7 @@ def say(text: str, style: str | None = None) -> None:
 
 @contextlib.contextmanager
 def only_problems(quiet: bool) -> Iterator[None]:
-    """With ``quiet``, print no results, notes or progress, only warnings and errors."""
+    """If ``quiet``, print only warnings and errors during the block: no results, notes or progress."""
     before = out.quiet
     out.quiet = quiet or before
     try:
@@ -48,14 +48,14 @@ def only_problems(quiet: bool) -> Iterator[None]:
 
 
 def tell(what: str, text: object) -> None:
-    """Print one line on stderr, beside the results."""
+    """Print one line on stderr, apart from the results on stdout."""
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
-    """Print a line for each exercise that cannot be used. The others still can."""
+    """Print a line for each exercise that cannot be used. All other exercises stay usable."""
     for reason in unusable.values():
         tell(what, reason)
 
@@ -73,10 +73,10 @@ def print_json(data: Any) -> None:
 def progress(total: int, what: str = "grading", *, quiet: bool, console: Console = err) -> Iterator[Any]:
     """Show a progress bar with the time left; yield a function to call after each submission or exercise.
 
-    In a log, print a line now and then instead.
+    If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        console: where results are printed meanwhile; the bar stays below them.
+        console: where results are printed meanwhile; the bar stays below the results.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -96,7 +96,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 
 
 def _progress_lines(total: int, what: str) -> Callable[[str], None]:
-    """Return a function that prints the share done and the time left, at most once in ``EVERY`` seconds."""
+    """Return a function to call after each item, which prints the time left at most once in ``EVERY`` seconds."""
     began = printed = monotonic()
     done = 0
 
@@ -113,13 +113,13 @@ def _progress_lines(total: int, what: str) -> Callable[[str], None]:
 
 
 def tell_slow(who: str, seconds: float) -> None:
-    """Print for whom a batch works for a long time."""
+    """Print the student whose submission takes long to grade."""
     tell("grading", f"{who}: {seconds:.0f} s so far")
 
 
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show a task and its elapsed time. For tasks of unknown length."""
+    """Show a task of unknown length and the elapsed time."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
@@ -129,7 +129,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """Return the exit code. Wrong answers fail only one's own work (``student``), not a batch."""
+    """Return the exit code. Wrong answers are failures only for a learner's own work (``student``), not in a batch."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN

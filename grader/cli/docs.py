@@ -1,4 +1,4 @@
-"""``shardlings docs``: the pages of the documentation, which the package holds."""
+"""``shardlings docs``: print pages of the documentation, which the package contains."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def docs(
 
 
 def pages() -> dict[str, Path]:
-    """Return the pages by name, such as ``checks/answers``. Raises CourseError if there are none."""
+    """Return the pages' paths by name, such as ``checks/answers``. Raises CourseError if there are no pages."""
     installed, checkout = PACKAGE / "_docs", PACKAGE.parent
     folder, root = (installed, installed) if installed.is_dir() else (checkout / "docs", checkout)
     found = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
@@ -43,14 +43,14 @@ def pages() -> dict[str, Path]:
 
 
 def _named(page: str, known: list[str]) -> str:
-    """Return the page with this name, path or last word: ``answers``, ``docs/checks/answers.md``."""
+    """Return the full name of the page with this name, path or last word, such as ``docs/checks/answers.md``."""
     name = page.removeprefix("docs/").removesuffix(".md")
     last = {one.rpartition("/")[2]: one for one in known}
     return last[name] if name in last and name not in known else only_one(name, [*known], "page")
 
 
 def _title(path: Path) -> str:
-    """Return a page's title; without one, its sections."""
+    """Return a page's title, or the section titles of a page without a title."""
     prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^# (.*)$", prose, re.MULTILINE)
     return titles[0] if titles else ", ".join(re.findall(r"^## (.*)$", prose, re.MULTILINE))

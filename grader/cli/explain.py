@@ -74,8 +74,8 @@ def explain(
 ) -> None:
     """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
 
-    This explains my function if I have written any of it, else the solution's, if the solutions are here. The first
-    line names which one.
+    The command explains my function if I have written any of it, and otherwise the solution's function, if the
+    solutions are here. The first line names the function's file.
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)
@@ -87,11 +87,11 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # only declared meshes and sizes give lines for checks
+    for_author = solution and not mesh and not dims  # lines for checks need the declared meshes and sizes
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # to compare with the prediction
+        devices.times = bool(on)  # measured times are compared with the timeline
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:
@@ -114,14 +114,14 @@ def with_times(
     """Return the program with its time by a chip's compiler, and the times that the learner predicted."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
-    if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted it
+    if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted times
         for predicted in wing.offered("predicted"):
             program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))
     return program
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Return ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's: 9.6 ms matmuls, ...``; '' if unknown."""
+    """Describe the step by a chip's compiler: ``9.6 ms by the compiler of v5e:2x4, 1.02 ...``; '' if unknown."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
@@ -150,7 +150,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
-    """Say whether the function is the learner's or the solution's, and name its file."""
+    """Describe whether the explained function is the learner's or the solution's, and name the function's file."""
     if solution:
         return f"the solution's, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's" if course.solved else ""
@@ -180,10 +180,11 @@ def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
 def own_source(
     course: Course, exercise: Exercise, work: Path | None, student: str, tier: str, named: Path | None
 ) -> Source:
-    """Return the learner's source for this exercise. Raises CourseError if there is none.
+    """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
     Args:
-        named: ``--course``. Without it, confined work may not be inside the course: its author could have written that.
+        named: ``--course``. Without this option, confined work may not be inside the course's folder, because the
+            author of the work could have written that course.
     """
     place = work_in(course, work)
     if tier != "none" and named is None:
@@ -196,13 +197,13 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return the lines that checks may contain, by task."""
+    """Return the lines that an author may write into checks, by task."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
 
 def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
-    """Print the findings, task by task. ``lines``: for the author, the lines that a task's checks may contain."""
+    """Print the facts, task by task. ``lines``: for the author, the lines that a task's checks may contain."""
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})
         return
@@ -218,6 +219,6 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
 
 
 def code_of(faults: Iterable[Fault | None]) -> int:
-    """Return the exit code: 0 without a fault; 3 if one is our own failure."""
+    """Return the exit code: 0 without a fault, 3 if a fault is the grader's own, and 1 for all other faults."""
     kinds = {fault.kind for fault in faults if fault is not None}
     return BROKEN if "broken" in kinds else FAILED if kinds else 0

@@ -1,4 +1,4 @@
-"""The options of ``shardlings grade``, and the function that carries them out. Imports nothing heavy."""
+"""The options of ``shardlings grade``, and the function that grades. This module imports no heavy module."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class GradeOptions:
 
     Attributes:
         paths: the submissions.
-        to: the folder that reports go to.
-        jobs: submissions at a time; None for the default.
-        only: exercises or modules; empty for all that are due or handed in.
+        to: the folder for reports.
+        jobs: how many submissions to grade at a time; None for the default.
+        only: exercises or modules; empty for all modules that are due or handed in.
         isolation: the sandbox, as on the command line.
         dry_run: report changes and write nothing.
         remember: read the cache and add to it.
         roster: file with the class.
-        backend, processes: devices that judge beside the simulated ones.
+        backend, processes: devices that judge programs in addition to the simulated devices.
         cluster: address of a scheduler whose workers grade.
         course: the course's file or folder.
         as_json: print JSON.

@@ -60,9 +60,9 @@ class RunOutcome:
     """The outcome of a run.
 
     Attributes:
-        not_graded: by student, why the submission was not graded.
+        not_graded: why a submission was not graded, by student.
         broken: whether the grader itself failed for any graded student.
-        graded, unchanged: how many students have a new report, and how many keep theirs.
+        graded, unchanged: how many students have a new report, and how many keep the old report.
     """
 
     summary: Summary
@@ -73,7 +73,7 @@ class RunOutcome:
 
     @property
     def line(self) -> str:
-        """The line that ends the output. Programs may read it: its words and their order are stable."""
+        """The last line of the output. Programs may read this line: the words and their order stay as they are."""
         counts = {
             "graded": self.graded,
             "unchanged": self.unchanged,
@@ -94,13 +94,13 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            grader.warm()  # start workers while submissions are read; a first run needs them
+            grader.warm()  # a first run needs workers, which start while submissions are read
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # without --json the summary shows this first
+        if course.seed_problem and options.as_json:  # without --json, the summary begins with this warning
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
@@ -116,7 +116,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
 
 @contextmanager
 def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, str]]:
-    """Yield a grader for these options, and a description of where it grades."""
+    """Yield a grader for these options, and a description of the isolation and devices that it uses."""
     spread = spreading() if options.cluster else None
     tier = spread.tier_of(options.isolation) if spread else best_tier(options.isolation)
     devices, compiler = beside_at(options.backend, options.processes, course, tier)
@@ -171,7 +171,7 @@ def run_in(
 
 
 def spreading() -> ModuleType:
-    """Return the module that grades on a cluster. Raises CourseError if its packages are not installed."""
+    """Return the module that grades on a cluster. Raises CourseError if the cluster's packages are not installed."""
     try:
         return wing.needed("cluster", "--cluster")
     except ModuleNotFoundError as missing:
@@ -185,11 +185,11 @@ def tell_of_cluster(text: str) -> None:
 
 
 def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
-    """Return the exercises to grade: those of ``--only``, else those due or handed in. Print notes for the staff."""
+    """Return the exercises to grade, by default of modules that are due or handed in. Print notes for the staff."""
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
-        only = list(asked)  # empty, which means all, if there are no submissions
+        only = list(asked)  # without submissions this is empty, which means all
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
@@ -200,7 +200,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
-    """End the command if one of these exercises cannot be used. Loads no other exercise."""
+    """End the command if one of the exercises ``names`` cannot be used. Load no other exercise."""
     _, unusable = course.usable(names)
     if unusable:
         tell_unusable(unusable)
@@ -208,16 +208,16 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return all unusable exercises with reasons, and print these as notes. Those to be graded are usable."""
+    """Return all unusable exercises with reasons, and print the reasons as notes. This run grades no such exercise."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return the unusable exercises. Raises CourseError if one of them is on file.
+    """Return the unusable exercises. Raises CourseError if a report on file has an unusable exercise.
 
-    New grades are added to those on file, and the weight of an unusable exercise is unknown.
+    New grades are added to the grades on file, and the weight of an unusable exercise is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()
@@ -233,7 +233,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """Write the class files, including students graded in earlier runs. Each report is read once."""
+    """Finish the run: write the class files, including students whom only earlier runs graded."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
@@ -266,7 +266,7 @@ def finish(
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """Print an overview of the class and where to read more. ``tier``: the isolation, and other devices used."""
+    """Print an overview of the class and the paths of the reports. ``tier``: the isolation, and other devices used."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})

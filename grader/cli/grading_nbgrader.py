@@ -20,7 +20,7 @@ class AssignmentOptions:
 
     Attributes:
         folder: nbgrader's course folder.
-        jobs: submissions at a time; None for the default.
+        jobs: how many submissions to grade at a time; None for the default.
         again: also write reports of unchanged submissions again.
         isolation: the sandbox, as on the command line.
         remember: read the cache and add to it.

@@ -24,9 +24,9 @@ class HandedIn:
     Attributes:
         places: location of each submission that was found, by student.
         submissions: readable submissions, by student.
-        not_graded: by student, why the submission cannot be graded.
+        not_graded: why a submission cannot be graded, by student.
         notes: notes for the staff.
-        signed: by student, the files that name another student of the class, as text; only students with such files.
+        signed: files that name another student of the class, as text, by the student who handed in the files.
     """
 
     places: dict[str, Place]
@@ -37,7 +37,7 @@ class HandedIn:
 
 
 def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
-    """Read all submissions."""
+    """Read all submissions, and warn about files that name another student."""
     found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)

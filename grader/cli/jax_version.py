@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import re
 
-# Also in pyproject.toml. .ci/run tests the oldest JAX and, for each Python, the newest JAX that supports it.
+# Keep these as in pyproject.toml. The script .ci/run tests the oldest JAX, and the newest JAX for each Python version.
 OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 
 def jax_problem(version: str | None = None) -> str:
-    """Return '', or one line if JAX is missing or too old."""
+    """Return one line about the problem if JAX is missing or too old; '' otherwise."""
     oldest = ".".join(map(str, OLDEST_JAX))
     try:
         version = version or importlib.metadata.version("jax")

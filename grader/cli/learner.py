@@ -1,4 +1,4 @@
-"""The learner's commands: list, show, check and submit. Each imports its implementation when it runs."""
+"""The learner's commands: list, show, check and submit. A command imports its implementation when it runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def show(
 ) -> None:
     """Show an exercise: its statement, my numbers and its checks.
 
-    For a module: the notes for all its exercises, and their list.
+    For a module, show the notes for all exercises of the module, and the list of exercises.
     """
     found = course_at(course, packaged=True)
     who = student_name(found, student)
@@ -77,8 +77,8 @@ def check(
 ) -> None:
     """Check my own work with the public checks. If the solutions are here, use all checks and judge my answers.
 
-    Without names, shows which exercises are begun, and the first failure. By default there is no isolation, because
-    your own code runs on your own machine.
+    Without names, check shows which exercises are begun, and the first failure. By default there is no isolation,
+    because your own code runs on your own machine.
     """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen = found.asked(names or [])
@@ -105,7 +105,7 @@ def submit(
     course: CourseOption = None,
     student: Student = "",
 ) -> None:
-    """Hand in a module: run the public checks, list what is missing, and give it to nbgrader or make a zip."""
+    """Hand in a module: run the public checks, list what is missing, and pass the module to nbgrader or write a zip."""
     found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)

@@ -26,7 +26,7 @@ LIST_WIDTH = 76
 
 @dataclass(frozen=True)
 class ToShow:
-    """The arguments of ``show``: a name, and whether to print only hints or only the text below 'Going further'."""
+    """The arguments of ``show``: a name, how many hints to print, and whether to print only 'Going further'."""
 
     name: str
     hint: int = 0
@@ -64,7 +64,7 @@ def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str
 
 
 def print_module(module: Module, rows: list[dict[str, Any]]) -> None:
-    """Print a module with the rows of its exercises. Names are never shortened, even on a narrow terminal."""
+    """Print a module and the rows of its exercises. Names are never shortened, even on a narrow terminal."""
     due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
     out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
     if out.width >= LIST_WIDTH:
@@ -80,13 +80,13 @@ def print_module(module: Module, rows: list[dict[str, Any]]) -> None:
 
 
 def worth(row: Mapping[str, Any]) -> str:
-    """Return ``2 points`` or ``2.5 bonus points``."""
+    """Return an exercise's points as text: ``2 points`` or ``2.5 bonus points``."""
     amount = points(row["points"])
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
 def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> None:
-    """Print one exercise, or one of its questions, with the numbers of ``student``; or only the wanted part."""
+    """Print an exercise, one of its questions, or only the part that ``wanted`` names, with the student's numbers."""
     name, hint = wanted.name, wanted.hint
     good, unusable = found.usable(found.module_of)
     if module := found.module_called(name):
@@ -119,7 +119,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
 
 
 def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
-    """Print the notes for all exercises of a module, and the list of its ``good`` ones."""
+    """Print the notes for all exercises of a module, and the list of the module's usable exercises (``good``)."""
     found.asked([wanted.name])
     rows = rows_of(found, module, good)
     if wanted.hint or wanted.more:
@@ -134,7 +134,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions; with ``whole`` also the statement before them, and the next steps after them."""
+    """Print questions. ``whole`` adds the statement before the questions, and the next steps after the questions."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -150,13 +150,13 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
-    """Return the first hints of each task and question that has any, or only of the one named ``only``."""
+    """Return the first ``most`` hints of each task and question that has hints, or only of the one named ``only``."""
     named = {**exercise.tasks, **exercise.questions}
     return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
 
 
 def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
-    """Print only the hints: a learner who asks for one has read the statement."""
+    """Print only the hints: a learner who asks for a hint has read the statement."""
     for of, texts in hints.items():
         for number, text in enumerate(texts, 1):
             out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)
@@ -167,7 +167,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """Return the path of the file to write into, and the notebook beside it; only names if they are elsewhere."""
+    """Return the path of the file to write into and the notebook's name; or only names if the file does not exist."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises, to write into"
     module = course.module_of[exercise.id]
@@ -176,7 +176,7 @@ def written_in(course: Course, exercise: Exercise) -> str:
 
 
 def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:
-    """Return the exercise's questions, or only the one named ``only``, with the student's numbers."""
+    """Return the exercise's questions, or the question named ``only``, with the student's numbers."""
     return [
         {
             "name": q.name,

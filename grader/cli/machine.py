@@ -1,4 +1,4 @@
-"""Capabilities of this machine: devices, isolation, versions, missing packages, and whether it grades correctly."""
+"""Test this machine: devices, isolation, versions, missing packages, and whether the grader gives right verdicts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """One property of the machine. ``needed``: nothing works without it."""
+    """One property of the machine. ``needed``: nothing works without this property."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Check JAX's version. An older one does not work. A newer one than tested may work; the canary tries it."""
+    """Check JAX's version. A JAX that is too old does not work. A newer, untested JAX may work; the canary tests it."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
@@ -45,7 +45,7 @@ def jax_line(version: str | None = None) -> MachineCheck:
 
 
 def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[MachineCheck]:
-    """Check everything. Starts one worker to count simulated devices, and grades some of the course's solutions."""
+    """Check the whole machine: start a worker to count simulated devices, and grade some of the course's solutions."""
     lines = [MachineCheck("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
     lines.append(jax_line())
     usable = not jax_problem()
@@ -68,7 +68,7 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
 
 
 def graded_right(course: Course, isolation: str) -> MachineCheck:
-    """Run the canary on one exercise of each kind."""
+    """Grade the solutions of exercises that together have every kind of task and answer."""
     try:
         names = canary.one_of_each_kind(course)
         with Grader(course, best_tier(isolation)) as grader:
@@ -100,10 +100,10 @@ def count_devices(devices: int) -> MachineCheck:
 
 
 def attack(tier: str, jobs: int) -> int:
-    """Run the hostile corpus against this machine. Returns 0 if no attack succeeds.
+    """Run the attacks of the hostile corpus on this machine. Return 0 if no attack succeeds.
 
     Raises:
-        CourseError: this is not a checkout of the project; the package does not contain the corpus.
+        CourseError: there is no checkout of the project here; the installed package does not contain the corpus.
     """
     if not (CHECKOUT / "tests" / "attack.py").is_file():
         raise CourseError(f"the attacks are in a checkout of this project, in tests/submissions/hostile; "

@@ -26,7 +26,7 @@ def nbgrader_init(
     folder: Annotated[Path, typer.Argument(help="the course folder to make or refresh")],
     course: CourseOption = None,
 ) -> None:
-    """Make a course folder for nbgrader: one assignment per module, and the grader plugged in."""
+    """Make a course folder for nbgrader, with one assignment per module, which shardlings grades."""
     from grader.integrations.nbgrader import folder as folders
     from grader.reports.points import counted
 
@@ -45,7 +45,7 @@ def nbgrader_scan(
 ) -> None:
     """Search all that nbgrader made or collected for content that students must not get.
 
-    Without --course: the course that the folder's nbgrader_config.py names.
+    Without --course, the folder's nbgrader_config.py names the course.
     """
     from grader.batch.confined import parsing
     from grader.integrations.nbgrader import folder as folders

@@ -50,7 +50,7 @@ Student = Annotated[
 
 
 def names_beginning(incomplete: str) -> list[str]:
-    """Return the modules and exercises that begin so, for the shell's completion."""
+    """Return the modules and exercises that begin with ``incomplete``, for the shell's completion."""
     try:
         found = find_course(None, packaged=True)
     except CourseError:
@@ -101,9 +101,9 @@ def need_jax() -> None:
 
 
 def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
-    """Return the named course, else the working directory's; never one inside ``handed_in``.
+    """Return the course at ``path``, by default the working directory's; never a course inside ``handed_in``.
 
-    Learners' commands fall back to the packaged course (``packaged``) and print a note.
+    ``packaged``: learners' commands fall back to the packaged course, and print a note about it.
     """
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
@@ -116,7 +116,7 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
 
 
 def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
-    """Return the course to grade with. Raises CourseError if it has no solutions."""
+    """Return the course to grade with. Raises CourseError if the course has no solutions."""
     found = course_at(path, handed_in)
     if not found.solved:
         raise CourseError("grading needs the solutions; this is the learners' release")
@@ -124,12 +124,12 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
 
 
 def usual_place(course: Course) -> Path:
-    """Return the default folder for work on this course, never the packaged course itself. It may not exist."""
+    """Return the default folder for work on the course, never the packaged course itself. The folder may be missing."""
     return Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return where the learner's work is: ``--work``, else the usual place. Raises CourseError if it does not exist."""
+    """Return the folder of the learner's work: ``--work``, or the usual place. Raises CourseError if there is none."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -137,7 +137,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if confined work would choose the course that judges it."""
+    """Raise CourseError if the work to confine is inside the course, since a learner could have written the course."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the work to confine, and a course contains code: "
@@ -146,18 +146,18 @@ def refuse_course_beside(course: Course, place: Path) -> None:
 
 
 def begin_workers(course: Course, tier: str) -> None:
-    """Start the tracing and running workers early: they import JAX while this process does so and reads its input."""
+    """Start the tracing and running workers early, so that they import JAX while this process starts."""
     if hasattr(os, "fork"):
         begin_ahead(("trace", "run"), tier, course.config.devices, course.config.limits)
 
 
 def has_reports(to: Path) -> bool:
-    """Return whether the folder has reports. Then this run may have nothing to grade."""
+    """Return whether the folder has reports. A run with reports may have nothing to grade."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 
 def student_name(course: Course, student: str) -> str:
-    """Return the student's name. It is required only if each student gets other numbers."""
+    """Return the student's name. The name is required only if each student gets different numbers."""
     if course.config.variants.mode == "per_student" and not student:
         raise CourseError("each student has different numbers in this course; name yourself with --student NAME "
                           "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip

@@ -56,7 +56,7 @@ def pages(
 
 
 def summary_of(folder: Path, database: Database) -> Summary:
-    """Return the summary of the last run. Raises CourseError if this version wrote none."""
+    """Return the summary of the last run. Raises CourseError if there is no summary in this version's format."""
     found = database.last_run()
     try:
         return Summary.model_validate_json(found[0] if found else "")
@@ -65,7 +65,7 @@ def summary_of(folder: Path, database: Database) -> Summary:
 
 
 def write_anonymous(folder: Path, target: Path, database: Database, others: Sequence[str]) -> None:
-    """Write the pages with pseudonyms. The table of names is written first, into ``folder``."""
+    """Write the pages with pseudonyms into ``target``, after the table of pseudonyms and names into ``folder``."""
     summary = summary_of(folder, database)
     if (target / "reports").exists() or target.resolve() == folder.resolve():
         raise CourseError(f"{target} holds pages with names; choose another --to")
@@ -91,7 +91,7 @@ def _hidden(hidden: Anonymous, database: Database, students: Sequence[str]) -> I
 
 
 def names_in(path: Path) -> dict[str, str]:
-    """Return pseudonyms by student, as written before. Raises CourseError for a damaged table."""
+    """Return the pseudonyms of an earlier run, by student. Raises CourseError for a damaged table."""
     if not path.exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Adjustments on top of the verdicts for ``grade``, and its report on what a regrade changes."""
+"""The adjustments that ``grade`` applies to verdicts, and the list of scores that a regrade changes."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Rosters:
     """The rosters of the class.
 
     Attributes:
-        named: finds a student's row: the roster of ``--roster``, else the kept one.
-        plain: has extensions and all students in the class: the last plain roster that was named, kept in OUT.
+        named: the roster that finds a student's row: ``--roster``, by default the roster that OUT keeps.
+        plain: the last plain roster, which OUT keeps. A plain roster has extensions and all students of the class.
     """
 
     named: Roster | None
     plain: Roster | None
 
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the students of the class who handed in nothing, and those whose submissions were set aside.
+        """Return the students of the class who handed in nothing, and the students whose submissions were set aside.
 
         Args:
-            students: those with reports.
-            not_graded: those whose submissions could not be graded.
+            students: students with reports.
+            not_graded: students whose submissions could not be graded.
         """
         if self.plain is None:
             return [], []
@@ -52,7 +52,7 @@ class Rosters:
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
-    """Return the named roster, and the one that a folder of reports keeps. Raises CourseError."""
+    """Return the roster ``named``, and the roster that the folder of reports ``to`` keeps. Raises CourseError."""
     if named is not None and named.plain:
         return Rosters(named, named)
     kept = kept_roster(to) if to is not None else None
@@ -60,7 +60,7 @@ def rosters(to: Path | None, named: Roster | None) -> Rosters:
 
 
 def kept_roster(to: Path) -> Roster | None:
-    """Return the roster file in a folder of reports, which people may edit; the database's copy if the file is gone."""
+    """Return the roster of a folder of reports: the file, which people may edit, or else the database's copy."""
     path = to / ROSTER
     if path.is_file():
         return Roster(path)
@@ -72,9 +72,9 @@ def kept_roster(to: Path) -> Roster | None:
 
 
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
-    """Copy the roster when a run starts, so that its extensions hold for the next command.
+    """Copy the roster when a run starts, so that the roster's extensions hold for the next command.
 
-    The file is written first. A run killed in between leaves a file that reads like an edit by the staff.
+    The file is written before the database. A run killed between the two leaves a file that looks edited by the staff.
     """
     if plain is None or folder.dry:
         return
@@ -90,7 +90,11 @@ def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
     known: Rosters, names: Sequence[str], parsers: Parsers,
 ) -> Adjustments:  # fmt: skip
-    """Return overrides, extensions, and submission times of exercises ``names``; print notes. Raises CourseError."""
+    """Return overrides, extensions and submission times of the exercises ``names``, and print notes for the staff.
+
+    Raises:
+        CourseError: a file with overrides, extensions or times is wrong.
+    """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
     stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
@@ -104,9 +108,9 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return ``login``, corrected to the name of an existing report if only case or Unicode form differ.
+    """Return ``login``, but spelled as in an existing report if only case or Unicode form differ.
 
-    Reports are files, so such names could collide.
+    Reports are files, so the files of two spellings could collide.
 
     Args:
         here: students with reports yet to be written.
@@ -151,7 +155,7 @@ def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
 
 
 def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
-    """Return ``1 student's score falls, 2 students' scores rise``, without parts that concern no student."""
+    """Describe changed scores, as ``1 student's score falls, 2 students' scores rise``. Parts with 0 are omitted."""
     parts = []
     for number, verb in ((fallen, "fall"), (risen, "rise"), (kept, "stay")):
         whose = f"{number} student's score" if number == 1 else f"{number} students' scores"
@@ -161,7 +165,7 @@ def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
 
 
 def sums_text(changes: Sequence[Change]) -> str:
-    """Return ``12 -> 13 of 22 (+1)``, plus ``; bonus 2 -> 0 of 8 (-2)`` if the bonus changed."""
+    """Describe a student's sums: ``12 -> 13 of 22 (+1)``, and ``; bonus 2 -> 0 of 8 (-2)`` if the bonus changed."""
     sums = sorted((c for c in changes if c.what in SUMS), key=lambda c: SUMS.index(c.what))
     texts = [
         f"{tidy(c.before)} -> {tidy(c.after)} of {tidy(c.of)} ({'+' if c.by > 0 else ''}{tidy(c.by)})" for c in sums
@@ -174,7 +178,7 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Collect notes for the staff besides the verdicts, one report at a time."""
+    """Collect notes for the staff, one report at a time: absent and unknown students, missing times."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known
@@ -200,12 +204,12 @@ class StaffNotes:
             self._untimed.append(report.student)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield (student, reason) for overrides, students who are not in the roster, and modules without a submission.
+        """Yield (student, reason) for overrides, students who are not in the roster, and modules not handed in.
 
         The student is "" if the reason concerns several students.
 
         Args:
-            problems: (student, problem) of each override.
+            problems: student and problem, for each override that needs review.
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
@@ -219,6 +223,6 @@ class StaffNotes:
                 yield "", f"{share}: {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
-        """Return a line on students without a submission time, if times count; '' if there are none."""
+        """Return a line on students without a submission time, if late penalties apply; '' without such students."""
         what = "no submission time is on file, so there is no late penalty"
         return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

@@ -1,7 +1,7 @@
-"""Output that depends only on the course and the grader, printed again from the cache.
+"""Print output that depends only on the course and the grader again from the cache.
 
-``list`` and ``show`` load every exercise, and with them JAX, which takes a second. Their output is kept under a digest
-of all files of the course and of this package, so any change makes it anew.
+``list`` and ``show`` load every exercise and JAX, which takes a second. The cache keeps the commands' output under a
+digest of all files of the course and of this package, so the output is made anew after any change of a file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.course.loading import Course
 
 
 def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
-    """Print what ``work`` prints on ``out`` and ``err``, from the cache if it is there. Return the exit code.
+    """Print the output of ``work`` on ``out`` and ``err``, if possible from the cache. Return the exit code.
 
     Args:
         words: the command with its arguments.
@@ -46,7 +46,8 @@ def _key(course: Course, words: tuple[object, ...]) -> bytes:
     """Return a digest of the command, the terminals, the versions, and all files that the output may depend on."""
     terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
     place = usual_place(course)
-    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]  # show names them
+    # The command ``show`` prints the paths of existing files.
+    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]
     digest = hashlib.sha256(repr((words, terminals, version("jax"), str(Path.cwd()), begun)).encode())
     folders = [course.root / "solutions"] if course.solved else [course.root / m.id for m in course.config.modules]
     for folder in (Path(grader.__file__).parent, *folders):

@@ -163,7 +163,7 @@ def drop(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     students: Annotated[list[str], typer.Argument(metavar="STUDENT...", help="as grades.csv names them")],
 ) -> None:
-    """Take students out of OUT: their reports and pages. Grade them again to have them back."""
+    """Take students out of OUT: their reports and pages. Grade the students again to bring the reports back."""
     from grader.batch.dropping import drop as take_out
 
     take_out(folder, students)

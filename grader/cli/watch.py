@@ -1,4 +1,4 @@
-"""``watch``: check work again whenever it is saved."""
+"""``watch``: check a learner's work again whenever the learner saves a file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def watch(
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
-    Without names: all exercises, from the first unfinished one. With one name: from that exercise on.
+    Without names, watch starts with the first unfinished exercise. With one name, watch starts with that exercise.
     """
     if (port or at) and not browser:
         raise CourseError("--port and --at are about the page: add --browser")
@@ -53,7 +53,7 @@ def watch(
     if not chosen:
         raise CourseError("there is no exercise to watch")
     place, first = work_in(found, work), chosen[0]
-    if len(chosen) == 1:  # the key n goes on to the exercises after it
+    if len(chosen) == 1:  # the key n goes on to the next exercises
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)

@@ -1,8 +1,8 @@
 """The *clock*, the course's model of time on a chip: when each operation of a program runs on a chip, slice and mesh.
 
-In: a program's ``Operations`` and where the program runs. Out: a ``Timeline``. The result is deterministic: whole
-picoseconds that do not depend on names, hash seeds or this machine. ``docs/clock.md`` lists every assumption and its
-errors.
+``timeline`` takes a program's ``Operations`` and a slice, and returns a ``Timeline``. The result is deterministic:
+whole picoseconds that do not depend on names, hash seeds or the machine. ``docs/clock.md`` lists every assumption of
+the clock and the resulting errors.
 """
 
 from grader.clock.clock import timeline

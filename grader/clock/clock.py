@@ -1,4 +1,4 @@
-"""Build a timeline from a program: lay it out, then collect spans."""
+"""Build a timeline from a program: lay the program out in time, then collect the spans."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def timeline(
     Args:
         on: "v5e:2x4", or an existing placement.
         axes: the slice's axes under each mesh axis; None lets ``placed`` choose.
-        profile: which collectives run beside the core: "ideal" for all, or a chip's name for those of the chip.
+        profile: the collectives that overlap with compute: all ("ideal"), or those of a chip, by the chip's name.
 
     Raises:
-        ValueError: there is no such slice or profile, or the mesh does not fit on it.
+        ValueError: the slice or the profile does not exist, or the mesh does not fit on the slice.
         Untimed: the program has parts that only a compiler can interpret.
     """
     if profile not in ASYNCHRONOUS:
@@ -50,7 +50,7 @@ def timeline(
 
 
 class _Found:
-    """Collects the spans of bodies. Of each loop it collects the first two rounds and the last."""
+    """Collects the spans of bodies, with only the first two rounds and the last round of each loop."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -87,7 +87,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Name a unit: a collective and its axes, or a kernel's main operation and a few array operations fused into it."""
+    """Return a unit's name: a collective with its axes, or a kernel's main operation with a few fused operations."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
@@ -117,7 +117,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return, for each unit, the title of the last unit to end among those that it needs and that take time."""
+    """Return, for each unit, the title of the unit that ends last among the timed units that this unit needs."""
     last: list[int | None] = []
     for unit in body.fused.units:
         near = (j if body.pieces[j].duration else last[j] for j in unit.after)
@@ -127,7 +127,7 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """Return, for each unit, the title of the first unit to start among those that need it and take time."""
+    """Return, for each unit, the title of the unit that starts first among the timed units that need this unit."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
         near = (j if body.pieces[j].duration else first[j] for j in body.then[i])
@@ -137,7 +137,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Return the numbers of the units that set the length, in order, traced back from the last to end."""
+    """Return, in order, the numbers of the units that set the body's length, from the last unit's end backwards."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

@@ -1,7 +1,7 @@
 """Times of collectives on a slice, and the links that they use.
 
-Bandwidth and hops each give a lower bound on the time; the larger one is the time. Rings, lines and equal axes have the
-"exact" times of ``grader.hardware.times``. A permute is routed, pair by pair.
+Bandwidth and hops each give a lower bound on a collective's time; the larger bound is the time. On rings, lines and
+equal axes, the result is that of the "exact" model of ``grader.hardware.times``. A permute is routed pair by pair.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
     "v5e": frozenset({"permute", "all_gather"}),
     "7x": frozenset({"permute", "all_gather", "reduce_scatter", "all_reduce"}),
 }
-"""Kinds of collectives that run beside the core, by profile, as observed in programs that the TPU compiler made."""
+"""For each profile, the kinds of collectives that overlap with compute, as observed in programs of the TPU compiler."""
 
 
 class Untimed(Exception):
-    """A program that the clock cannot lay out; the message is one line for its author."""
+    """A program that the clock cannot lay out. The message is one line for the program's author."""
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ def moves(about: Communication) -> bool:
 
 
 def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Return picoseconds of one run, and its links: "x+" is the direction of mesh axis x to the next device.
+    """Return the picoseconds of one run of a collective, and its links. "x+" leads to the next device on mesh axis x.
 
     Raises:
         Untimed: a group holds only some of the devices along the axes that the groups cross.
@@ -66,7 +66,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return seconds of a collective, bandwidth only. For an all-reduce, return seconds of each of its halves."""
+    """Return a collective's seconds by bandwidth alone. For an all-reduce, return half of the seconds."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)
@@ -78,17 +78,17 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return the least seconds in which any method can gather or reduce-scatter an array over a grid.
 
-    Every corner of the grid must receive the part of the array that is outside of the corner. This bound is reached if
-    parts of the array take the axes in different orders. Each part sends little data along its first axis and nearly
-    all data along its last. ``tests/network.py`` moves such parts.
+    Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. A method
+    reaches this bound if parts of the array take the axes in different orders: each part sends little data along its
+    first axis and nearly all data along its last axis. ``tests/network.py`` simulates a method that reaches the bound.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield n and a rate for every corner of the grid: it has 1/n of the devices, and receives rate bytes per second.
+    """Yield (n, rate) for each corner of the grid: 1/n of the devices, which receive rate bytes per second in total.
 
-    A corner has one position on some axes (on a line, the first) and all positions on the other axes.
+    A corner's devices have one position on some axes (on a line, the first) and all positions on the other axes.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -98,9 +98,9 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 
 
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return seconds of an all-to-all in which every chunk takes the axes in order. The busiest axis decides.
+    """Return the time of the busiest axis, in seconds, in an all-to-all in which every chunk takes the axes in order.
 
-    An axis of n devices out of N carries an all-to-all of n/N of the array among its n devices.
+    In a grid of N devices, an axis of n devices carries an all-to-all of n/N of the array.
     """
     total = math.prod(side.size for side in torus)
     return max(
@@ -112,7 +112,7 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Route each pair's message the shorter way, axis by axis; exactly halfway round goes forwards."""
+    """Route each pair's message axis by axis, the shorter way around. A message exactly halfway round goes forwards."""
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()
     far = 0

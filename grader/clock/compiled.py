@@ -1,7 +1,7 @@
-"""Replay a compiled program: the compiler's order and kernel cycles, the clock's durations for communication.
+"""Replay a compiled program with the compiler's order and kernel cycles and the clock's times for collectives.
 
-The order, the dependencies and the arithmetic are the compiler's. The compiler gives no times of collectives, and the
-clock measures none: ``collectives`` computes how long links are busy.
+The compiler gives the order, the dependencies and the arithmetic, but no times of collectives. Times of collectives are
+not measured either: ``clock.collectives`` computes how long the links are busy.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: if the compiler fused a matmul with the sum of its result and arriving data, let the matmul run before
-            the data arrive, as in the program. This shows the overlap that the order allows, though not this kernel.
+        apart: whether a matmul that the compiler fused with the addition of received data runs before the data arrive,
+            as in the program. The timeline then shows the overlap that the order allows but the fused kernel prevents.
 
     Raises:
         ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
-        Untimed: a loop's number of rounds is unknown, or a collective's groups are parts of mesh axes.
+        Untimed: a loop's number of rounds is unknown, or a collective's group has only some devices of a mesh axis.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)
@@ -42,7 +42,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Move the wait for data that only joins a matmul behind the matmul."""
+    """Move each wait for data that are only added to a matmul's result behind the matmul."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -53,19 +53,19 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective in a body. ``number``: the schedule's; ``beside``: the core continues meanwhile."""
+    """One run of a collective in a body. ``beside``: whether the core continues during the run."""
 
     of: Instruction
     start: int
     end: int
     lanes: tuple[str, ...]
     beside: bool
-    waited: int = 0  # picoseconds that the core waited for it
+    waited: int = 0  # picoseconds that the core waited for the collective
 
 
 @dataclass
 class _Replayed:
-    """Instructions laid out; times from the start of the body."""
+    """A body's instructions, laid out in picoseconds from the start of the body."""
 
     length: int = 0
     busy: int = 0
@@ -73,17 +73,17 @@ class _Replayed:
     flops: int = 0
     ran: list[tuple[int, int, int, Instruction]] = field(default_factory=list)  # number, start, end of kernels
     sent: list[_Sent] = field(default_factory=list)
-    inner: list[tuple[int, int, Instruction, _Replayed]] = field(default_factory=list)  # start, rounds
+    inner: list[tuple[int, int, Instruction, _Replayed]] = field(default_factory=list)  # start and rounds of blocks
 
 
 class _Replay:
     def __init__(self, place: Placement, hz: float) -> None:
         self.place, self.hz = place, hz
-        self.kernels = 1_000_000  # kernels get numbers above those of collectives
+        self.kernels = 1_000_000  # kernels get larger numbers than collectives, so that all numbers differ
 
     def body(self, instructions: Sequence[Instruction]) -> _Replayed:
         found, now = _Replayed(), 0
-        free: dict[str, int] = {}  # when each link has finished its transfers
+        free: dict[str, int] = {}  # the time at which each link has finished its transfers
         under_way: dict[int, _Sent] = {}
         for one in instructions:
             if one.op in ("kernel", "product"):
@@ -113,7 +113,7 @@ class _Replay:
         return round(one.cycles * PS / self.hz)
 
     def sent(self, one: Instruction, now: int, free: dict[str, int]) -> _Sent:
-        """Start a collective as soon as all its links are free. Links serve collectives in the order of requests."""
+        """Start a collective as soon as all its links are free. Links serve collectives in the instructions' order."""
         assert one.communication is not None
         try:
             takes, lanes = duration(one.communication, self.place)
@@ -124,7 +124,7 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Replayed) -> int:
-        """Lay out a loop, or the branch that takes longest. Returns its end."""
+        """Lay out a loop, or a conditional's longest branch, and return the time of its end."""
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
@@ -142,7 +142,7 @@ class _Replay:
 
 
 class _Drawn:
-    """Collects the spans of bodies. Of each loop it collects the first two rounds and the last."""
+    """Collects the spans of bodies, with only the first two rounds and the last round of each loop."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -198,7 +198,7 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Replayed) -> list[int]:
-    """Return the numbers of all kernels and of the collectives that the core waits for. These set the body's length."""
+    """Return the numbers of the units that set the body's length: kernels, and collectives that the core waits for."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

@@ -1,11 +1,11 @@
-"""Group a body's operations into units: kernels, which the core runs in sequence, and collectives, loops, barriers.
+"""Group a body's operations into units: kernels (which the core runs in sequence), collectives, loops and barriers.
 
-Fusion follows rules that ignore cost. Matmuls, convolutions, reductions, sorts, gathers, scatters and collectives are
-units of their own. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use
-them. Cheap operations that are all that is left of a matmul join it, unless the matmul would then wait for a
-collective that it does not need. An update of zeros that is only added joins the sum. A broadcast that only adds
-dimensions of size 1 is a reshape. A cheap operation is a kernel of its own if it feeds a collective, a loop, a barrier
-or a result, or if more than ``MAX_FUSED`` operands are fused into it.
+Fusion follows rules that ignore cost. Each matmul, convolution, reduction, sort, gather, scatter and collective is a
+unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use them. Cheap
+operations join the matmul before them if the matmul's result has no other use, unless the matmul would then wait for a
+collective that it does not need. An update of a filled array, such as zeros, joins its only use if that is elementwise.
+A broadcast that only adds dimensions of size 1 counts as a reshape. A cheap operation is a kernel if it feeds a
+collective, loop, barrier or result, or if more than ``MAX_FUSED`` operands are fused into it.
 """
 
 from __future__ import annotations
@@ -32,29 +32,31 @@ NOT_AN_END = TAKES_PART | {
     "dynamic_update_slice",
 }  # never fused at the end of a matmul
 ELEMENTWISE = {
-    "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "cosine", "divide", "exponential",
-    "exponential_minus_one", "floor", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",
-    "not", "or", "power", "remainder", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor",
+    "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine",
+    "count_leading_zeros", "divide", "exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log",
+    "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real",
+    "reduce_precision", "remainder", "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor",
 }  # fmt: skip
-"""Each element of the result needs only the same elements of the operands."""
+"""Operations in which each element of the result needs only the operands' elements at the same position."""
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Most operands of operations fused into one. Each may join all its users, so work grows with users times operands."""
+"""Largest number of operands fused into one operation. Without a limit, work would grow with users times operands."""
 MAX_CHAIN = 8
-"""Most operations between two values at the end of a matmul."""
+"""Largest number of operations in one chain at the end of a matmul."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 
 @dataclass
 class Unit:
-    """Operations that the clock lays out as one.
+    """Operations that the clock lays out together: a kernel, collective, loop or barrier.
 
     Attributes:
-        at: the unit's position in the program's order, which is the position of its last operation in the body.
-        root: the main operation. inside: positions of all operations.
-        reads: bytes of each input value. makes: values that other units use.
-        bytes: bytes read and written, each value once. after: units that must be done first.
-        dies: for an array update, whether the old array is not used afterwards, so that it is updated in place.
+        at: the position of the unit's last operation in the body. Units are ordered by this position.
+        root: the main operation. inside: positions of all operations of the unit.
+        reads: bytes of each input value. makes: the unit's output values.
+        bytes: bytes read and written, each value once. after: indices of the units that must end first.
+        dies: for an array update, whether the old array is not used afterwards, so that the update is in place.
     """
 
     at: int
@@ -76,12 +78,12 @@ class Fused:
     """The units of one body, in program order.
 
     Attributes:
-        units: each comes after the units it needs.
-        same: maps each value that only renames or reshapes another value to that other value.
+        units: in an order in which each unit comes after all units that it needs.
+        same: maps each renamed or reshaped value to the original value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
-        """Fuse a body. ``owns_arguments``: it may overwrite its arguments, as a loop's body may."""
+        """Fuse a body. ``owns_arguments``: whether the body may overwrite its arguments, as a loop's body may."""
         self.program, self.body = program, body
         self.ops = body.operations
         self.kept = set() if owns_arguments else set(body.arguments)
@@ -91,7 +93,7 @@ class Fused:
         self.needed = self._needed()
         self._number_values()
         self.large = self._large()
-        self.joined: dict[int, int] = {}  # from cheap operations at the end of a matmul to that matmul (positions)
+        self.joined: dict[int, int] = {}  # position of a cheap operation at a matmul's end -> position of the matmul
         self.ends: dict[int, list[int]] = {}
         self._join_products()
         self.units: list[Unit] = []
@@ -100,7 +102,7 @@ class Fused:
     # which operations make and use each value
 
     def _needed(self) -> set[int]:
-        """Return positions of the operations that results depend on."""
+        """Return positions of the operations that the body's results depend on."""
         makers = {v: i for i, op in enumerate(self.ops) for v in op.results}
         left = [makers[v] for v in self.body.results if v in makers]
         found: set[int] = set()
@@ -126,7 +128,7 @@ class Fused:
         self.results = {self.of(v) for v in self.body.results}
 
     def _is_alias(self, op: Operation) -> bool:
-        if op.name == "broadcast_in_dim":  # one that only adds dimensions of size 1 is a reshape
+        if op.name == "broadcast_in_dim":  # a broadcast that only adds dimensions of size 1 is a reshape
             return 0 < self.size(op.operands[0]) == self.size(op.results[0])
         return op.name in ALIASES or (op.communication is not None and not moves(op.communication))
 
@@ -144,7 +146,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True for an update of zeros whose only use is elementwise, so that no zeros are stored."""
+        """Return True for an update of a filled array, such as zeros, with one elementwise use: no zeros are stored."""
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False
@@ -158,9 +160,9 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of cheap operations with so much fused into them that they are kernels of their own."""
+        """Return positions of cheap operations that become kernels, because too many operands are fused into them."""
         found: set[int] = set()
-        inside: dict[int, set[int]] = {}  # a cheap operation and all operations fused into it
+        inside: dict[int, set[int]] = {}  # for each cheap operation: the operation and all that are fused into it
         for i in sorted(self.needed):
             if self._is_alias(self.ops[i]) or not self.light(i):
                 continue
@@ -190,9 +192,9 @@ class Fused:
                 needs[i] |= needs[end]
 
     def _chain(self, value: int) -> list[int]:
-        """Return the operations from a value to the next one that is all that is left of it; [] if there is none.
+        """Return the operations that use a value, if together they leave one new value in its place; otherwise [].
 
-        That is its only use, or several elementwise ones that meet again, as in ``g - g * y * y``.
+        The chain is the value's only use, or elementwise operations that end in one result, as in ``g - g * y * y``.
         """
         chain: list[int] = []
         left = {value}
@@ -218,7 +220,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of standalone operations that feed a cheap one, directly or through other cheap ones."""
+        """Return positions of standalone operations that feed a cheap operation, directly or through cheap ones."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):
@@ -235,7 +237,10 @@ class Fused:
         return found
 
     def _waits_for(self) -> dict[int, int]:
-        """Return for each operation the collectives, loops and barriers that it needs, as bits."""
+        """Return, for each operation, a bit mask of the collectives and loops that the operation needs.
+
+        A barrier needs what its operands need. A barrier takes no time itself, so it has no bit in the mask.
+        """
         found: dict[int, int] = {}
         bit = 1
         for i in sorted(self.needed):
@@ -243,7 +248,7 @@ class Fused:
             for v in map(self.of, takes(op)):
                 if v in self.maker:
                     mask |= found[self.maker[v]]
-            if not self._is_alias(op) and not self.light(i) and op.name not in ROOTS:
+            if not self._is_alias(op) and not self.light(i) and op.name not in ROOTS | {"optimization_barrier"}:
                 mask, bit = mask | bit, bit << 1
             found[i] = mask
         return found
@@ -263,7 +268,7 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Return cheap operations that form kernels: they joined none and feed a collective, loop, barrier or
+        """Return cheap operations that form kernels: they joined no matmul and feed a collective, loop, barrier or
         result."""
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
@@ -293,7 +298,7 @@ class Fused:
         return "product" if op.name in PRODUCTS else "kernel"
 
     def _reads(self, unit: Unit) -> dict[int, int]:
-        """Return a unit's input values, found through cheap operations, with their bytes. Also fill in the unit."""
+        """Return the bytes of each input value of a unit, and add the fused cheap operations to ``unit.inside``."""
         own = {v for i in unit.inside for v in self.ops[i].results}
         left, been = list(unit.inside), set(unit.inside)
         while left:
@@ -330,7 +335,7 @@ class Fused:
         return sum(reads.values()) + written
 
     def _update(self, unit: Unit, operands: list[int]) -> int:
-        """Return the bytes of an update: in place if the old array is not needed afterwards, else copied first."""
+        """Return the bytes that an update reads and writes. An array that is needed afterwards is copied first."""
         op = unit.root
         arrays = operands[:1] if op.name == "dynamic_update_slice" else operands[: len(op.results)]
         if op.name == "scatter":
@@ -339,21 +344,21 @@ class Fused:
             each = 2 * self.size(operands[1])
         unit.dies = all(self.may_write(v, unit.at) for v in arrays)
         for v, made in zip(arrays, op.results, strict=True):
-            if v not in unit.reads:  # an array that the operation creates, mostly zeros
+            if v not in unit.reads:  # the kernel itself creates this array, mostly zeros
                 each += self.size(made)
             elif not self.may_write(v, unit.at):
                 each += 2 * self.size(v)
         return each
 
     def may_write(self, value: int, at: int) -> bool:
-        """Return True if nothing uses a value of this body after operation ``at``, so that ``at`` may overwrite it."""
+        """Return True if operation ``at`` may overwrite a value, because nothing in this body uses the value later."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # a body does not own values that it only reads
+        owned = value in self.maker or value in self.body.arguments  # a body does not own values from outside
         return owned and value not in self.kept and value not in self.results and not later
 
 
 def takes(op: Operation) -> list[int]:
-    """Return the values that an operation uses: its operands, and what its bodies take from around them."""
+    """Return the values that an operation uses: its operands, and the outer values that its bodies use."""
     if not op.bodies:
         return list(op.operands)
     return list(dict.fromkeys([*op.operands, *(v for body in op.bodies for v in _free(body))]))

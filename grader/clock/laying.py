@@ -15,13 +15,13 @@ from grader.clock.timeline import COMPUTE, LiveMemory
 from grader.wire.operations import Body, Communication, Operation, Operations
 
 EIGHT_BITS = {"int8", "uint8", "int4", "uint4"}
-# Outside shard_map these move nothing between devices.
+# Outside shard_map, these operations move no data between devices.
 ELEMENT_BY_ELEMENT = ELEMENTWISE | {"broadcast_in_dim", "constant", "iota", "reshape"}
 
 
 @dataclass(frozen=True)
 class LaidBlock:
-    """A loop's body, or the longest branch of a conditional. It runs ``rounds`` times in a row."""
+    """A loop's body, or the longest branch of a conditional. ``rounds``: how often the body runs in a row."""
 
     body: LaidBody
     rounds: int
@@ -30,11 +30,11 @@ class LaidBlock:
 
 @dataclass(frozen=True)
 class LaidBody:
-    """A body in time; units and pieces have the same positions.
+    """A body laid out in time. ``pieces[i]`` belongs to ``fused.units[i]``.
 
     Attributes:
         numbers: each unit's number in the whole program. links: the links that each unit holds. blocks: bodies of loops
-            and conditionals, by position.
+            and conditionals, by the unit's position.
     """
 
     fused: Fused
@@ -51,7 +51,7 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The times when the core runs a kernel; loops and synchronous collectives do not count."""
+        """The intervals in which the core runs a kernel. Loops and synchronous collectives do not count."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
@@ -69,13 +69,13 @@ class LaidBody:
 
     @property
     def busy(self) -> int:
-        """Picoseconds of kernels, loops multiplied out."""
+        """Picoseconds of kernels in all rounds of loops."""
         own = sum(self.pieces[i].duration for i in self.own_kernels)
         return own + sum(b.rounds * b.body.busy for b in self.blocks.values())
 
     @property
     def products(self) -> int:
-        """Picoseconds of matmul kernels, loops multiplied out."""
+        """Picoseconds of matmul kernels in all rounds of loops."""
         own = sum(self.pieces[i].duration for i in self.own_kernels if self.fused.units[i].kind == "product")
         return own + sum(b.rounds * b.body.products for b in self.blocks.values())
 
@@ -85,7 +85,7 @@ class LaidBody:
 
 
 class Laying:
-    """Lays out the bodies of one program, inner ones first."""
+    """Lays out the bodies of one program, inner bodies first."""
 
     def __init__(self, program: Operations, place: Placement, profile: str) -> None:
         self.program, self.place = program, place
@@ -119,7 +119,7 @@ class Laying:
         return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
     def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """Return a unit's duration, the resources it holds, and the links among them."""
+        """Return a unit's duration, the resources that the unit holds, and the links that the unit uses."""
         op = unit.root
         if block is not None:
             return block.rounds * block.body.length, self.everything, ()
@@ -144,10 +144,10 @@ class Laying:
         return self.known[about]
 
     def kernel(self, unit: Unit) -> int:
-        """Return the longer of arithmetic at the peak rate and traffic at HBM's rate; single numbers are free.
+        """Return the longer time of arithmetic at the peak rate and memory traffic at HBM's rate; scalars are free.
 
-        Matmuls of eight bits have their own rate only if arguments of the program have eight bits too. Values are
-        judged within the rounding of the arguments' dtype, so a program gains no time by rounding its operands further.
+        Eight-bit matmuls have the eight-bit rate only if an argument of the program has eight bits too. Values are
+        judged at the precision of the arguments' dtype, so a program gains no time by rounding its operands further.
         """
         chip = self.place.slice.chip
         eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))
@@ -156,16 +156,16 @@ class Laying:
 
     @cached_property
     def given_eight_bits(self) -> bool:
-        """Return True if an argument of the program is an array of eight bits or less."""
+        """Return True if an argument of the program is an array with elements of eight bits or less."""
         return any(map(self.eight_bits, self.program.main.arguments))
 
     def eight_bits(self, value: int) -> bool:
-        """Return True if the chip multiplies arrays of this dtype at its rate for eight bits."""
+        """Return True if the chip multiplies this value at its eight-bit rate."""
         dtype = self.program.values[value].dtype
         return dtype in EIGHT_BITS or (self.place.slice.chip.name == "7x" and dtype.startswith("float8"))
 
     def check(self, fused: Fused, unit: Unit) -> None:
-        """Raise Untimed if only the compiler knows what each device does."""
+        """Raise Untimed if only the compiler knows what each device does in this unit."""
         if unit.kind == "reshard":
             raise _untimed(
                 "an array enters shard_map with another layout than in_specs, so the compiler moves it first: "

@@ -1,9 +1,9 @@
-"""Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of its last use.
+"""Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of the result's last use.
 
 Operations inside a kernel need no memory. If an operation overwrites a value that is not needed any more, the old and
-the new value share a buffer, as do a loop's inputs and results. An elementwise operation, also one at the end of a
-matmul, and an all-reduce overwrite an operand of the result's size. An array that a loop only reads stays in place.
-A result that is an argument is a copy.
+the new value share a buffer. A loop's inputs and results also share buffers. All-reduces and elementwise operations,
+also those at the end of a matmul, overwrite an operand of the result's size. An array that a loop only reads stays in
+place. If a program returns an argument, the result is a copy.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.kernels import ELEMENTWISE, Fused, Unit, takes
+from grader.clock.stored import as_stored, is_one_kernel
 from grader.clock.timeline import LiveMemory
 from grader.wire.operations import Body, Operation, Operations
 
@@ -25,39 +26,50 @@ class _Buffer:
     by: int  # the unit that makes the value; -1 for an input
 
 
-def live_memory(program: Operations) -> LiveMemory:
-    """Return the memory of a program that runs one unit after another in its own order."""
-    return replace(_in_order(program, program.main, outermost=True), time=-1)
+def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
+    """Return the memory of a program that runs its units one after another, in program order.
+
+    Args:
+        on_tpu: as a TPU's compiler allocates it. Results have their memory from the start, as arguments do, and the
+            rules of ``stored`` hold. Checks count the program's own dtypes.
+    """
+    return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
 
-def _in_order(program: Operations, body: Body, *, outermost: bool) -> LiveMemory:
+def _in_order(program: Operations, body: Body, *, outermost: bool, on_tpu: bool) -> LiveMemory:
     fused = Fused(program, body, owns_arguments=not outermost)
+    if on_tpu:
+        fused.program = as_stored(fused)
     inside = {}
     for i, unit in enumerate(fused.units):
-        if unit.kind == "block":
+        if unit.kind == "block" and not (on_tpu and is_one_kernel(unit.root)):
             bodies = unit.root.bodies[1:] if unit.root.name == "while" else unit.root.bodies
-            found = [_in_order(program, b, outermost=False) for b in bodies]
+            found = [_in_order(program, b, outermost=False, on_tpu=on_tpu) for b in bodies]
             inside[i] = max(found, key=lambda m: m.peak)
     when = [(i, i + 1) for i in range(len(fused.units))]
-    return worst(fused, when, inside, len(when), outermost=outermost)
+    return worst(fused, when, inside, len(when), outermost=outermost, early=on_tpu)
 
 
 def worst(
-    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *, outermost: bool
-) -> LiveMemory:
-    """Return the peak of a body.
+    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *,
+    outermost: bool, early: bool = False,
+) -> LiveMemory:  # fmt: skip
+    """Return the memory of a body at its peak.
 
     Args:
-        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: of the body.
-        outermost: its arguments are the program's, which stay as they are.
+        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's
+            end.
+        outermost: whether the body is the whole program, so that its arguments stay in memory.
+        early: the program's results have their memory from the start.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
     buffers = _buffers(fused, when, length, outermost=outermost)
     events = []
     for b in buffers:
-        if b.start < b.end:
+        start = 0 if early and outermost and b.is_result else b.start
+        if start < b.end:
             result = b.size if b.is_result else 0
-            events += [(b.start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
+            events += [(start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
     for i, need in inside.items():
         more = max(0, need.peak - _carried(fused, fused.units[i]))
         events += [(when[i][0], 1, i, more, 0), (when[i][1], 0, i, -more, 0)]
@@ -80,13 +92,13 @@ def _place(fused: Fused, by: int, inside: Mapping[int, LiveMemory]) -> dict:
 
 
 def title(unit: Unit) -> str:
-    """Return ``dot_general, line 14``."""
+    """Return a unit's name and line, such as ``dot_general, line 14``."""
     name = unit.root.communication.kind if unit.root.communication else unit.root.name
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a block's results: counted outside of it, and in its body's memory."""
+    """Return the bytes of a block's results, which count both outside the block and in the memory of its body."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -111,13 +123,13 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
 
 
 def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
-    """Extend the life of these buffers over this moment."""
+    """Extend the lives of buffers so that they cover an interval."""
     for buffer in buffers:
         buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map results of a unit to the values that hand their buffers over to them."""
+    """Map each result of a unit that takes over a buffer to the value that had the buffer before."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -134,7 +146,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map results of a unit to operands of equal size that die there and that the unit reads element by element."""
+    """Map a unit's results to operands of equal size that the unit reads element by element and nothing uses later."""
     if unit.kind not in ("product", "kernel") and not _is_all_reduce(unit):
         return {}
     found: dict[int, int] = {}
@@ -153,7 +165,7 @@ def _is_all_reduce(unit: Unit) -> bool:
 
 
 def _element_by_element(fused: Fused, unit: Unit, value: int) -> bool:
-    """Return True if each element of the unit's results needs only the same element of a value."""
+    """Return True if each element of the unit's results needs only the value's element at the same position."""
     derived = {value}
     for i in unit.inside:
         op = fused.ops[i]
@@ -172,5 +184,5 @@ def _only_read(op: Operation) -> set[int]:
 
 
 def takes_inside(op: Operation) -> set[int]:
-    """Return the values that the bodies of a loop use from around them."""
+    """Return the outer values that the bodies of a loop use."""
     return set(takes(replace(op, operands=())))

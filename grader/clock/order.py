@@ -1,7 +1,7 @@
-"""Order units in time: each resource serves its units in one fixed order, the shortest of five.
+"""Order units in time: each resource serves its units in a fixed order, the best of five candidates.
 
-The orders ignore cost. In each order the end is a maximum of sums of durations, and the least of five is taken, so a
-faster unit never makes a step longer.
+The five orders do not depend on durations. In each order, the step's length is a maximum of sums of durations, and the
+clock takes the shortest order. So a faster unit never makes a step longer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 MAX_EDGES = 64
-"""Most starts and ends of kernels to try as late starts of a collective; without a limit it would try all of them."""
+"""Largest number of kernel starts, and of kernel ends, that are tried as the late start or end of a collective."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Piece:
     """A unit to be laid out.
 
     Attributes:
-        duration: picoseconds. resources: held for the whole duration.
-        after: positions, in the program's order, of pieces that must be done first. They come before this piece.
+        duration: picoseconds. resources: the core and links that the piece holds for the whole duration.
+        after: positions, in the program's order, of the pieces that must end first; they are smaller than the piece's.
         talks: whether the piece is a collective, which may run as late as possible.
     """
 
@@ -39,7 +39,7 @@ class Laid:
     order: tuple[int, ...]
     start: tuple[int, ...]
     early: tuple[int, ...]
-    before: tuple[frozenset[int], ...]  # pieces that must end first, because this piece needs them or their resource
+    before: tuple[frozenset[int], ...]  # for each piece, the pieces that must end before the piece starts
     length: int
 
 
@@ -54,12 +54,15 @@ def lay(pieces: Sequence[Piece], core: str) -> Laid:
 
 
 def orders(pieces: Sequence[Piece]) -> list[list[int]]:
-    """Return five orders: the program's; collectives first; and three by how many collectives come after a piece.
+    """Return five orders of the pieces; each piece comes after the pieces that it needs.
 
-    Of the last three, the second breaks ties by the fewest collectives needed. At the end of a loop's round no
-    collective is left, and a matmul that waits for no collective must not queue behind a sum that waits for one. The
-    third takes the pieces that the first collective needs, then those that the next one needs. So devices send some
-    gradients while they compute others.
+    1. Program order.
+    2. First the collectives.
+    3. First the pieces with the longest chain of dependent collectives.
+    4. As order 3, with ties broken by the fewest collectives that a piece waits for. At the end of a loop's round, no
+       collective is left, and a matmul that waits for no collective must not queue behind a sum that waits for one.
+    5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
+       So devices send some gradients while they compute other gradients.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count
@@ -80,7 +83,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order that always takes the piece of least rank among those that are ready."""
+    """Return a topological order that always takes the ready piece of the least rank next."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):
@@ -122,7 +125,7 @@ class Busy:
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
     def edges(self, after: int, before: int) -> list[int]:
-        """Return the starts and ends within an interval, the last ``MAX_EDGES`` of each."""
+        """Return the last ``MAX_EDGES`` starts and the last ``MAX_EDGES`` ends between two times."""
         found = []
         for edges in (self.starts, self.ends):
             first, end = bisect.bisect_right(edges, after), bisect.bisect_left(edges, before)
@@ -139,9 +142,9 @@ class Busy:
 
 
 def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
-    """Delay collectives beside the core as far as neither their overlap nor any other start time gets worse.
+    """Delay asynchronous collectives as far as possible without less overlap or a later start of any other piece.
 
-    The whole step takes as long as before, and the collectives' results take up memory no sooner than needed.
+    The step's length does not change, and the collectives' results take up memory no sooner than needed.
     """
     start = list(laid.start)
     end = [laid.length] * len(pieces)  # latest end of each piece
@@ -156,7 +159,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start that keeps at least the present overlap with busy time."""
+    """Return the latest start at which a collective overlaps with busy time at least as long as it does ``now``."""
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

@@ -1,4 +1,4 @@
-"""Place a mesh on a slice of chips: whole axes of the torus under each mesh axis, and which axes are rings."""
+"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find which are rings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def picoseconds(seconds: float) -> int:
 class Slice:
     """Chips that form one torus or grid. ``shape``: number of chips along each axis.
 
-    ``cores``: devices per chip. If more than one, ``chip`` is the row of one device, and their number is one more side
-    of the grid.
+    ``cores``: devices per chip. If a chip has several devices, ``chip`` is the hardware row of one device, and the
+    devices of a chip form one more side of the grid.
     """
 
     chip: Chip
@@ -33,7 +33,7 @@ class Slice:
 
     @classmethod
     def of(cls, text: str) -> Slice:
-        """Parse ``v5e:2x4``. Raises ValueError, in one line, for a slice that is not available."""
+        """Parse a text such as ``v5e:2x4``. Raises ValueError (one line) if the slice is not available."""
         name, colon, sizes = text.partition(":")
         chip = tpu(name)
         parts = sizes.split("x")
@@ -59,14 +59,14 @@ class Slice:
         return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
 
     def by_device(self) -> Slice:
-        """Return the slice as JAX sees it: if a chip is two devices, each of its two cores is one."""
+        """Return the slice as JAX sees it. On some chips, each of the two cores is a device."""
         core = CORES.get(self.chip.name)
         if core is None or core.devices == self.cores:
             return self
         return Slice(core_row(self.chip), self.shape, core.devices)
 
     def links(self, sides: Sequence[int]) -> Chip:
-        """Return the row with the slowest links of these sides."""
+        """Return the hardware row of the slowest links along these sides of the slice."""
         if self.cores > 1 and set(sides) == {len(self.shape)}:
             return replace(self.chip, ici=CORES[self.chip.name].between)
         return self.chip
@@ -74,7 +74,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Side:
-    """One axis of a slice: its number of devices, whether it wraps around, and the row with its links."""
+    """One axis of a slice: its number of devices, whether it wraps around, and the hardware row of its links."""
 
     size: int
     ring: bool
@@ -82,16 +82,16 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """Bytes per second into one device over its links of this axis; the device at a line's end has one link."""
+        """Bytes per second that one device receives along this axis: over two links in a ring, one at a line's end."""
         return self.chip.ici * (2 if self.ring else 1)
 
 
 @dataclass(frozen=True)
 class Way:
-    """A mesh axis and the links that join its devices to a ring (``ring``) or a line.
+    """A mesh axis and the links that join its devices into a ring or a line.
 
-    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. Any grid
-    with an even number of chips has such a cycle.
+    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. A cycle
+    through all chips exists in any grid with an even number of chips.
     """
 
     size: int
@@ -105,8 +105,8 @@ class Placement:
     """A mesh on a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device, the positions of the slice's axes under it. If a chip is
-            several devices, they are the slice's last axis.
+        axes: for each mesh axis of more than one device, the positions of the slice's axes under it. If a chip has
+            several devices, these form the slice's last axis.
         hop: seconds of one hop.
     """
 
@@ -126,15 +126,15 @@ class Placement:
         return Way(math.prod(side.size for side in torus), ring, torus, on.links(places))
 
     def links(self, axes: Sequence[str]) -> Chip:
-        """Return the row with the slowest links under these mesh axes."""
+        """Return the hardware row of the slowest links under these mesh axes."""
         return min((self.ways[axis].chip for axis in axes), key=lambda row: row.ici, default=self.slice.chip)
 
     @cached_property
     def chips(self) -> list[tuple[int, ...]]:
-        """The place in the slice of each device's chip, in mesh order.
+        """The coordinates in the slice of each device's chip, in mesh order.
 
         A mesh axis over several axes of the slice follows a cycle through them. If a chip has several devices, the last
-        number is the device's.
+        coordinate is the device's index within the chip.
         """
         ordered = {axis: _cycle([self.slice.sides[i] for i in places]) for axis, places in self.axes.items()}
         found = []
@@ -148,7 +148,7 @@ class Placement:
 
 
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every point of a grid once, each next to the one before; with two or more sides, one even, a cycle."""
+    """Return every point of a grid once, each next to its predecessor; a cycle if one of two or more sides is even."""
     *rest, last = shape
     line = [(n,) for n in range(last)]
     if not rest:
@@ -173,7 +173,7 @@ def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[in
 
 
 def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every point of a grid once, each next to the one before."""
+    """Return every point of a grid once, each next to its predecessor."""
     found: list[tuple[int, ...]] = [()]
     for n in shape:
         found = [(*at, i) for k, at in enumerate(found) for i in (range(n) if k % 2 == 0 else reversed(range(n)))]
@@ -185,12 +185,12 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 
     Args:
         on: the slice, or its text "v5e:2x4".
-        mesh: axis sizes. Their product is the slice's number of chips, or of devices if JAX sees two per chip.
-        axes: for each mesh axis, the slice's axes (0, 1, ...) under it. None chooses the fewest and first that fit, in
-            mesh order.
+        mesh: axis sizes; their product is the slice's number of chips, or of devices if JAX sees two per chip.
+        axes: for each mesh axis, the slice's axes (0, 1, ...) under it. If None, each mesh axis, in order, gets the
+            fewest and first axes that fit.
 
     Raises:
-        ValueError: the mesh does not fit the slice, or not as ``axes`` says. The message is one line.
+        ValueError: the mesh does not fit on the slice, or not with these ``axes``. The message is one line.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

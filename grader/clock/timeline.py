@@ -1,6 +1,6 @@
 """The clock's result: when each operation of a program runs on one device, and totals.
 
-All times are whole picoseconds from the start of the step; all bytes and FLOPs are one device's.
+All times are whole picoseconds from the start of the step. All bytes and FLOPs are those of one device.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 COMPUTE = "compute"
-"""The lane of a device's one core; other lanes are links: "x+" and "x-" are the two directions of mesh axis x."""
+"""The lane of a device's one core. All other lanes are links: "x+" and "x-" are the two directions of mesh axis x."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """One run on one lane. A collective over several links has a span on each of them, all with one ``number``.
+    """One run of a kernel or collective on one lane. A collective over several links has one span for each link.
 
     Attributes:
         lane: ``COMPUTE`` or a link, "x+".
-        what: as shown: "dot_general", "add + multiply", "all_gather over x".
+        what: the name to show: "dot_general", "add + multiply", "all_gather over x".
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
-        number: of the kernel or collective; the same in each round of a loop.
+        number: the number of the kernel or collective, equal in all rounds of a loop and on all links.
         line, file: in the learner's source, if known.
         bytes: a collective's input on this device; a kernel's reads and writes.
-        flops: of matmuls.
-        rounds: position in the loops around it, outermost first: ``(round, total)``, from 1 on. Of a loop rounds 1, 2
-            and the last are drawn; see ``Timeline.loops`` for the others.
+        flops: FLOPs of a matmul; 0 for all other spans.
+        rounds: ``(round, total)`` for each loop around the span, outermost first, counted from 1. A loop has spans only
+            for rounds 1, 2 and the last; ``Timeline.loops`` has the number of rounds.
     """
 
     lane: str
@@ -48,7 +48,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``; nothing else runs in that time."""
+    """A loop: ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``. Nothing else runs in that time."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class Loop:
     each: int
     line: int | None = None
     file: str | None = None
-    inside: tuple[tuple[int, int], ...] = ()  # for each loop around it, the round; as in a span
+    inside: tuple[tuple[int, int], ...] = ()  # (round, total) for each loop around this loop, as in Span.rounds
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class CollectiveTime:
     """The time of one collective of the program, all its runs together.
 
     Attributes:
-        number: as in its spans. kind, axes, bytes, line, file: as in the program.
-        runs: number of runs, with the loops around it multiplied out.
+        number: as in the collective's spans. kind, axes, bytes, line, file: as in the program.
+        runs: number of runs in all rounds of loops.
         each: picoseconds of one run.
-        hidden, exposed: picoseconds overlapped with kernels, and not, over all runs; together ``runs * each``.
-        after: the last to end of all that it waits for ("dot_general, line 14"); "" if it waits for nothing.
-        before: the first to start of all that wait for it; "" if there is none.
+        hidden, exposed: picoseconds of all runs that kernels overlap, or do not; their sum is ``runs * each``.
+        after: the unit that the collective waits for longest ("dot_general, line 14"); "" if it waits for nothing.
+        before: the first unit that waits for the collective; "" if nothing waits for it.
     """
 
     number: int
@@ -88,13 +88,13 @@ class CollectiveTime:
 
 @dataclass(frozen=True)
 class LiveMemory:
-    """Bytes on one device by liveness: arguments stay, a result lives from its start to its last use.
+    """Bytes on one device by liveness: arguments stay, a result lives from the start of its unit to its last use.
 
     Attributes:
-        peak: the maximum. arguments, results, temporaries: its parts.
-        at: what runs at the peak, "dot_general, line 14"; "" before anything runs.
-        line, file: source of that operation, if known.
-        time: picoseconds of the peak; -1 without a clock, in the program's order.
+        peak: the maximum over time. arguments, results, temporaries: the parts of the peak.
+        at: the operation that runs at the peak, "dot_general, line 14"; "" before anything runs.
+        line, file: source of the operation in ``at``, if known.
+        time: picoseconds of the peak; -1 if the units only run in program order, without times.
     """
 
     peak: int
@@ -120,7 +120,7 @@ class Share:
 
     @property
     def part(self) -> float:
-        """The overlapped part, 0 to 1; 1 if they take no time."""
+        """The overlapped part, 0 to 1; 1 if the collectives take no time."""
         return self.hidden / self.total if self.total else 1.0
 
 
@@ -129,19 +129,18 @@ class Timeline:
     """One step of a program on one device, which represents all devices.
 
     Attributes:
-        chip: the row of the hardware table. shape: chips along each axis of the slice, (2, 4).
-        axes: for every mesh axis of more than one device, the slice's axes under it, by position; profile: the
-            collectives that run beside the core ("ideal": all of them).
-        step: picoseconds from the start of the first unit to the end of the last.
+        chip: the chip's name in the hardware table. shape: chips along each axis of the slice, (2, 4).
+        axes: for every mesh axis of more than one device, the slice's axes under it, by position. profile: the name of
+            the collectives that overlap with compute ("ideal": all collectives).
+        step: picoseconds from the start of the first unit to the end of the last unit.
         busy: picoseconds that the core runs kernels; ``idle``: the rest of the step. products: picoseconds that the
             core runs matmuls.
-        spans: by start, then lane; of loops rounds 1, 2 and the last.
-        loops: the loops with spans left out.
+        spans: sorted by start, then lane. A loop has spans only for rounds 1, 2 and the last.
+        loops: the loops, with their numbers of rounds.
         collectives: in program order.
-        critical: the units that set the step's length, in order: numbers of spans with rounds of loops left out; see
-            ``on_path``.
-        flops: of matmuls, loops multiplied out, one pass each.
-        memory: by liveness in this order.
+        critical: the numbers of the units that set the step's length, in order. A unit in a loop occurs once.
+        flops: FLOPs of matmuls in all rounds of loops, one pass for each matmul.
+        memory: the peak by liveness, in the order of this timeline.
     """
 
     chip: str
@@ -164,7 +163,7 @@ class Timeline:
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """Compute first, then the links of each mesh axis that are used."""
+        """The lanes: compute first, then the used links of each mesh axis."""
         used = {span.lane for span in self.spans}
         links = [f"{axis}{sign}" for axis in self.axes for sign in "+-"]
         return tuple(lane for lane in (COMPUTE, *links) if lane == COMPUTE or lane in used)
@@ -189,18 +188,16 @@ class Timeline:
     def gained(self, kind: str, work: int) -> float:
         """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
 
-        A step without overlap takes the time of the work plus that of the busiest link. The best step takes the longer
-        of the two. Exposed time of other kinds does not count. Only the step's length matters, so work that the author
-        does not name lengthens it, even if collectives overlap with it.
+        A step without overlap takes the time of the work plus the time of the busiest link; the best step takes the
+        longer of these two times. Only the step's length counts, so kernels beyond ``work`` lower the result, even if
+        collectives overlap with them. Exposed collectives of other kinds lower it, too.
 
         Args:
-            work: picoseconds of the kernels that every right program needs.
+            work: picoseconds of everything else that every right program needs.
         """
         talks = self.talking(kind)
-        others = sum(share.exposed for other, share in self.shares().items() if other != kind)
         could = min(work, talks)
-        gain = work + talks - (self.step - others)
-        return min(1.0, max(0.0, gain / could)) if could else 0.0
+        return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
     def on_path(self, span: Span) -> bool:
         """Return True if a span is on the critical path."""

@@ -36,30 +36,30 @@ class Budget(float):
 
 
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
-    """Return the budget between right programs and a wrong one: their geometric mean, rounded down if 1 or more.
+    """Return the budget between right programs and a wrong program: the geometric mean, rounded down if 1 or more.
 
     Args:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
         styles: right programs in other styles need up to this many times ``right``.
         at: the budget, if the statement names it.
-        unit: amounts are about multiples of it, such as the time of a hop. One unit more is too much, so the
-            budget has half a unit of room on both sides.
+        unit: programs need about a multiple of this amount, such as the time of a hop. One unit more is too much, so
+            the budget has half a unit of room on both sides.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between them.
+        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between the two.
     """
     return Budget(right, wrong, styles, at, unit)
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """A comparison with a budget in a check.
+    """A check's comparison of an amount with a budget.
 
     Attributes:
         word: the checking function, such as "expect_memory".
         amount: what the program needs.
-        budget: the most that it may need; for ``expect_collectives`` the exact amount.
+        budget: the most that the program may need; for ``expect_collectives`` the exact amount.
         what: what is counted if the function counts several things, such as "all_gather over x".
     """
 

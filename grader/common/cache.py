@@ -1,6 +1,6 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
-Losing entries only costs time, so no fault of the file is an error. Damaged entries count as missing, and a file that
+A lost entry only costs time, so a fault of the file raises no error. Damaged entries count as missing, and a file that
 is not a database is replaced. Several processes may share the file: all read at once, one writes at a time, and writes
 that would wait too long are skipped. A killed process leaves the file intact.
 """
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORM = "1"  # version of the table; files of other versions are left alone
+FORM = "1"  # version of the table; the cache ignores files of other versions
 MAX_WAITING = 8 << 20  # bytes per transaction
-WAIT_SECONDS = 5.0  # wait for another process that writes
+WAIT_SECONDS = 5.0  # the longest wait for another process that writes
 DAY = 86400
 MOST = 1 << 30  # bytes on disk of the user's cache
 VARIABLE = "SHARDLINGS_CACHE"
@@ -33,11 +33,11 @@ CREATE INDEX IF NOT EXISTS by_use ON kept (used, size);
 
 
 class Cache:
-    """Bytes by key. Thread-safe.
+    """A cache of bytes by key. Thread-safe.
 
     Args:
-        folder: folder of the file; it is created, for its owner alone.
-        most: bytes to keep. The least recently used entries go first.
+        folder: the folder of the cache file; created if missing, and open only to its owner.
+        most: bytes to keep. The least recently used entries are deleted first.
     """
 
     def __init__(self, folder: Path, most: int) -> None:
@@ -52,7 +52,7 @@ class Cache:
         self._open()
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key; None if it is missing or damaged."""
+        """Return the value of a key; None if the value is missing or damaged."""
         with self._lock:
             if key in self._waiting:
                 return self._waiting[key]
@@ -75,7 +75,7 @@ class Cache:
             return value
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Keep a value, unless it would take more than an eighth of the cache."""
+        """Keep a value, unless the value would take more than an eighth of the cache."""
         if len(value) > self.most // 8:
             return
         with self._lock:
@@ -85,7 +85,7 @@ class Cache:
                 self.write()
 
     def drop(self, key: bytes) -> None:
-        """Forget a key."""
+        """Delete the entry of a key."""
         with self._lock:
             self._waiting.pop(key, None)
             with contextlib.suppress(sqlite3.Error):
@@ -135,7 +135,10 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """Evict down to nine tenths of the limit if it is exceeded. Other processes' entries are counted only then."""
+        """Evict entries down to nine tenths of the limit, if the limit seems exceeded.
+
+        Other processes' entries are counted only in this case.
+        """
         self._size += added
         if self._size <= self.most:
             return
@@ -163,7 +166,7 @@ class Cache:
             self._failed(error)
 
     def _failed(self, error: sqlite3.Error) -> None:
-        """Continue without the cache. A file that is not a database is deleted, so that the next run makes one."""
+        """Continue without the cache. A file that is not a database is deleted, and the next run makes a new file."""
         file, self._file = self._file, None
         if isinstance(error, sqlite3.OperationalError) and file:  # locked, full or read-only: the file is intact
             self._file = file
@@ -183,7 +186,7 @@ def _digest(key: bytes, value: bytes) -> bytes:
 
 @contextmanager
 def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
-    """Open the user's cache. None if it is not wanted, is turned off, or the user has no home folder."""
+    """Open the user's cache. Yield None if ``wanted`` is False, the cache is off, or the user has no home folder."""
     place = cache_folder() if wanted else None
     if place is None:
         yield None
@@ -193,7 +196,7 @@ def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder that SHARDLINGS_CACHE names, else the user's own; None for ``off`` or without a home folder."""
+    """Return the folder that SHARDLINGS_CACHE names, or the default; None for ``off`` or without a home folder."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named == OFF else Path(named)

@@ -1,8 +1,8 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
-An operation that uses any part of a value waits for the whole value. It waits on some path through the program
-(``may``), or on every path (``must``). A loop carries values from round to round, so a round waits for the one before;
-``within`` one round, carried values do not count.
+An operation that uses any part of a value waits for the whole value. An operation may wait on some path through the
+program (``may``), or on every path (``must``). A loop carries values from round to round, so a round waits for the
+previous round. For dependencies ``within`` one round, carried values do not count.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ MATMUL = "matmul"  # name for every operation that multiplies matrices
 
 @dataclass(frozen=True)
 class OperationContext:
-    """An operation in its context.
+    """An operation, with the loops and branches around it.
 
     Attributes:
         op: the operation.
-        loops: numbers of the loops around it, outermost first.
+        loops: numbers of the loops around the operation, outermost first.
         under: values that decide whether the operation runs: conditions of loops, and selectors of branches.
-        carried: the operands of the loops around it. A loop starts only when all of them are there.
-        runs: whether it runs at all; False in a loop of no rounds.
+        carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
+        runs: whether the operation runs at all; False in a loop of no rounds.
         doubts: reasons why the operation may not run: branches of conditionals (number, branch), and loops that may
             have no round (number, 0).
     """
@@ -45,7 +45,7 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # For each value, the values that it depends on directly, except operands of an operation
+        # value -> the values that determine it directly through loops and branches, not as operands
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # value -> the operation that makes it
         self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop
@@ -61,7 +61,7 @@ class Dependency:
         self.needed = self._needed()
 
     def _place(self, body: Body, around: OperationContext) -> None:
-        """Number the operations of a body in the order of ``walk``: each operation before those in its bodies."""
+        """Number the operations of a body in the order of ``walk``: an operation, then the operations in its bodies."""
         for op in body.operations:
             number = len(self.places)
             self.places.append(replace(around, op=op))
@@ -90,7 +90,7 @@ class Dependency:
         self._place(body, replace(inside, under=under, runs=around.runs and op.rounds != 0, doubts=doubts))
 
     def _needed(self) -> set[int]:
-        """Return the operations that a result of the program depends on. The compiler drops the others."""
+        """Return the operations that a result of the program depends on. The compiler drops all other operations."""
         found: set[int] = set()
         seen: set[int] = set()
         left = list(self.program.main.results)
@@ -113,7 +113,7 @@ class Dependency:
     # -- which operations ----------------------------------------------------------------------
 
     def named(self, name: str) -> set[int]:
-        """Return the needed operations with this name: StableHLO's, the kind of a collective, or "matmul"."""
+        """Return the needed operations with this name: a StableHLO name, a kind of collective, or "matmul"."""
         return {n for n in self.needed if name in _names(self.places[n].op)}
 
     def results(self, numbers: Iterable[int]) -> set[int]:
@@ -126,8 +126,8 @@ class Dependency:
 
         Args:
             values: numbers of values.
-            within: number of a loop. Stay within one round of it: what it carries from round to round does not count.
-            enter: operations in a loop also wait for all operands of the loop, since it starts as a whole.
+            within: number of a loop. Follow dependencies within one round of this loop, not through carried values.
+            enter: operations in a loop also wait for all operands of the loop, since a loop starts as a whole.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -149,7 +149,7 @@ class Dependency:
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """Return the operations that this one waits for on some path: the inverse of ``may``, with its ``within``."""
+        """Return the operations that operation ``number`` waits for on some path. ``within``: see ``may``."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]
@@ -183,14 +183,14 @@ class Dependency:
     # -- must ----------------------------------------------------------------------------------
 
     def must(self, values: Collection[int], *, enter: bool = False) -> set[int]:
-        """Return operations that wait for one or more of these values on every path. ``enter``: see ``may``."""
+        """Return the operations that wait for one or more of ``values`` on every path. ``enter``: see ``may``."""
         return _Surely(self, frozenset(values), enter).found()
 
 
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
-    """Give collectives their place among the operations, and whether they wait for the last ``cotangents`` arguments.
+    """Add to each collective its place in the program, and whether it waits for the last ``cotangents`` arguments.
 
-    Both lists have one entry for every call of the function that holds the collective, in program order. If they do not
+    ``found`` and the program list a collective once per call of its function, in program order. If the two lists do not
     match, the collectives are returned unchanged.
     """
     if program is None:
@@ -207,14 +207,14 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 
 
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
-    """Return whether the operations at these places wait for the last arguments; None if only some paths do."""
+    """Return whether each operation waits for the last ``cotangents`` arguments; None if only some paths wait."""
     graph, last = Dependency(program), program.main.arguments[-cotangents:]
     may, must = graph.may(last, enter=True), graph.must(last, enter=True)
     return {n: True if n in must else None if n in may else False for n in places}
 
 
 def _moves(op: Operation) -> bool:
-    """Return whether a collective sends anything. Over an axis of size 1 nothing moves."""
+    """Return whether a collective sends any data. A collective over an axis of size 1 sends nothing."""
     if op.communication is None:
         return False
     groups = op.communication.groups
@@ -227,7 +227,7 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """Operations that wait on every path. A loop is read again until another round adds nothing."""
+    """Find the operations that wait on every path. Passes over the program repeat until a pass changes nothing."""
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
         self.graph, self.values, self.enter = graph, values, enter

@@ -1,6 +1,6 @@
-"""Describe wrong values in the field's terms. These are guesses: nothing is judged here.
+"""Describe wrong values in the field's terms. A description guesses at a cause; this module judges nothing.
 
-Each description holds for the observed values of any program.
+Each description is true of the observed values, whatever the program.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from grader.wire.frames import wide
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Return ``; every value is 4 times the expected one ...``, or ''.
+    """Describe wrong values, such as ``; every value is 4 times the expected one``; '' if no description fits.
 
-    Reveals no expected value, only relations between the actual and the expected values.
+    The text reveals no expected value, only relations between the actual and the expected values.
 
     Args:
-        want: as float64 or complex128, of the result's shape.
+        want: the expected values, as float64 or complex128, in the result's shape.
     """
     with np.errstate(all="ignore"):
         for guess in (_not_finite, _zero, _scaled, _conjugate, _replicas_differ, _transposed, _moved, _reordered):
@@ -40,7 +40,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect one factor on every device: one sum too many, or a mean in place of a sum."""
+    """Detect values that are wrong by one factor everywhere: one sum too many, or a mean in place of a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -76,11 +76,11 @@ def _axes(axes: tuple[str, ...]) -> str:
     return f"axis {axes[0]}" if len(axes) == 1 else f"the axes {' and '.join(axes)} together"
 
 
-# -- devices that should hold the same ---------------------------------------------------------
+# -- devices that should hold equal values -----------------------------------------------------
 
 
 def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect devices that should hold the same slice but hold other values."""
+    """Detect devices that should hold one slice but hold different values."""
     first: dict[Slices, int] = {}
     for i, (where, shard) in enumerate(zip(got.slices, got.shards, strict=True)):
         j = first.setdefault(where, i)
@@ -113,7 +113,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return whether all shards along ``axis`` add up to the value that each of them should have."""
+    """Return whether all shards along ``axis`` add up to the value that each device should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
@@ -127,7 +127,7 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Describe a shard that, split along one axis, has the right chunks in other places, or zeros instead of some."""
+    """Describe a shard whose chunks along one dimension are in the wrong order, or partly zero; '' for other shards."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"
@@ -153,7 +153,7 @@ def _misplaced_chunks(chunks: list[np.ndarray], due: list[np.ndarray], places: l
     return ""
 
 
-# -- data in another place ---------------------------------------------------------------------
+# -- data in the wrong place -------------------------------------------------------------------
 
 
 def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
@@ -163,7 +163,7 @@ def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect a shard that is right in exactly one other place: order of axes, direction of a shift, off by one."""
+    """Detect a shard that belongs in exactly one other place, as after a wrong order of axes or a wrong shift."""
     parts = {where: want[_index(where)] for where in dict.fromkeys(got.slices)}
     for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
         if _close(shard, parts[where], bound) or not wide(shard).any():
@@ -177,7 +177,7 @@ def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect a shard with its own chunks in another order, or with some left out."""
+    """Detect a shard with its own chunks in the wrong order, or with zeros in place of some chunks."""
     for device, (point, (shard, part)) in enumerate(zip(coordinates(got.mesh), _parts(got, want), strict=True)):
         if not _close(shard, part, bound):
             held = _misplaced(got, device, part, bound)
@@ -202,7 +202,7 @@ def _range(dim: int, ndim: int, start: int, stop: int) -> str:
 
 
 def _parts(got: Sharded, want: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Return for each device what it holds, and what it should hold."""
+    """Return for each device the shard that it holds and the values that it should hold."""
     return ((shard, want[_index(where)]) for where, shard in zip(got.slices, got.shards, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Atomic writes: neither a reader nor a run after a kill ever sees half a file."""
+"""Write files atomically: no reader ever sees half a file, even after a kill."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def file_name(name: str) -> str:
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
-    """Write the whole file, or leave the old one untouched.
+    """Write the whole file, or leave the old file untouched.
 
     Text is written as UTF-8 with unchanged line ends; half a surrogate pair, which has no
     UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
-    named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is
+    named ``.tmp-*``, which ``clear_left_behind`` deletes. An OSError names ``path``, also when the disk is
     full.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.
-        lasting: also survive a crash of the machine; without it the file may then be empty.
+        lasting: make the file survive a crash of the machine. If False, the file may be empty after a crash.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     target = Path(path)
@@ -61,13 +61,13 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno:  # it may name the temporary file, or no file
+        if isinstance(error, OSError) and error.errno:  # the error may name the temporary file, or no file
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 
 
 def clear_left_behind(folder: str | os.PathLike[str]) -> None:
-    """Delete temporary files of killed writers in this folder, not below it, if untouched for a minute."""
+    """Delete temporary files of killed writers that are directly in ``folder`` and older than a minute."""
     with contextlib.suppress(OSError), os.scandir(folder) as found:
         for entry in found:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):

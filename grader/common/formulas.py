@@ -1,8 +1,8 @@
-"""Formulas in a student's text: parse and evaluate them. Only a confined process calls this on a student's text.
+"""Parse and evaluate formulas that students write. Only a confined process uses this module on a student's formula.
 
-The grader compares values at drawn points, so it needs no computer algebra, and the parsers of such libraries call
-``eval``. Here ``ast`` parses, an allow-list of nodes is evaluated, and nothing else runs. All numbers are float64, so a
-tower of powers is infinite and not a number with many digits.
+The grader compares values at drawn points, so it needs no computer algebra library, whose parser may call ``eval``.
+``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64, so a tower of powers
+gives infinity and not a number with many digits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from grader.common.syntax import expression
+
 LONGEST, MOST_PARTS, POINTS = 500, 300, 32
-"""Characters of a formula, nodes of its syntax tree, and points at which values are compared."""
+"""Limits of a formula's characters and syntax nodes, and the number of points at which values are compared."""
 OPERATORS: Mapping[type, Callable[..., Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -48,7 +50,7 @@ class BadFormula(ValueError):
 
 
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """Draw the points: a value of each symbol, in order. Equal symbols give equal points on every machine."""
+    """Draw the points, each with one value per symbol, in order. Equal symbols give equal points on every machine."""
 
     def drawn(name: str, number: int) -> float:
         digest = hashlib.sha256(f"{name} {number}".encode()).digest()
@@ -58,7 +60,7 @@ def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Return whether a formula can name a symbol so. Python reads names in Unicode's NFKC form."""
+    """Return whether a formula can use ``name`` for a symbol. Python reads names in Unicode's NFKC form."""
     plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
     return plain and not keyword.iskeyword(name) and name not in FUNCTIONS
 
@@ -81,7 +83,7 @@ def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]])
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``{"values"}`` or ``{"problem"}`` for a text, as JSON."""
+    """Return a formula's values (key ``values``) or one line why there are none (key ``problem``), as JSON."""
     try:
         return {"values": evaluate(request["text"], request["names"], request["points"])}
     except BadFormula as error:
@@ -92,7 +94,7 @@ def _parsed(text: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(" ".join(text.split()), mode="eval").body
+            return expression(" ".join(text.split())).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     if "=" in text:

@@ -21,15 +21,15 @@ class Interval:
     most: float
 
     def __post_init__(self) -> None:
-        """Cap both at COUNTABLE: nested loops multiply to numbers that no float can hold."""
+        """Cap both ends at COUNTABLE: nested loops multiply to numbers that no float can hold."""
         object.__setattr__(self, "least", min(self.least, COUNTABLE))
         object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
 
     @classmethod
     def of(cls, value: Any) -> Interval:
-        """Convert a number, an interval, or its form in ``dataclasses.asdict`` and JSON.
+        """Convert a number, an interval, or an interval's dict (from ``dataclasses.asdict`` or JSON).
 
-        Raises ValueError unless it is an interval of numbers from 0 on.
+        Raises ValueError for a negative number and for any value that is not an interval of numbers.
         """
         if isinstance(value, Interval):
             return value
@@ -62,7 +62,7 @@ class Interval:
     __radd__, __rmul__ = __add__, __mul__
 
     def either(self, other: Interval) -> Interval:
-        """Return the smallest interval that covers both."""
+        """Return the smallest interval that covers this interval and ``other``."""
         return Interval(min(self.least, other.least), max(self.most, other.most))
 
     def __eq__(self, other: object) -> bool:
@@ -74,7 +74,7 @@ class Interval:
         return hash(self.least) if self.exact else hash((self.least, self.most))
 
     def __str__(self) -> str:
-        """Return ``3``, ``0 to 3`` or ``2 or more``."""
+        """Return the interval as text: ``3``, ``0 to 3`` or ``2 or more``."""
         if not self.known:
             return f"{self.least:g} or more"
         return f"{self.most:,}" if self.exact else f"{self.least:,} to {self.most:,}"
@@ -86,7 +86,7 @@ Path = tuple[tuple[int, int, int], ...]
 
 
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
-    """Return the sum over all parts. Of the branches of a conditional only one is taken."""
+    """Return the sum over all parts. A conditional takes only one of its branches."""
     found, cases = NOTHING, {}
     for path, value in parts:
         if path:
@@ -96,7 +96,7 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
             found += value
     for (_, branches), taken in cases.items():
         sums = [sum_over_paths(inside) for inside in taken.values()]
-        if len(sums) < branches:  # branches that lack this part count as 0
+        if len(sums) < branches:  # a branch without parts counts as 0
             sums.append(NOTHING)
         found += Interval(min(s.least for s in sums), max(s.most for s in sums))
     return found

@@ -33,7 +33,7 @@ def coordinates(mesh: Mesh) -> list[dict[str, int]]:
 
 
 def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Slices]:
-    """Return for each device the half-open range ``(start, stop)`` that it holds along every dimension.
+    """Return for each device the half-open range ``(start, stop)`` that the device holds along every dimension.
 
     Raises ValueError if a dimension is not divisible by the axes that cut it.
     """
@@ -98,5 +98,5 @@ def show_spec(spec: Iterable | None) -> str:
 
 
 def show_device(point: Mapping[str, int]) -> str:
-    """Return ``(x=1, y=0)``."""
+    """Return a device's coordinates as text: ``(x=1, y=0)``."""
     return "(" + ", ".join(f"{a}={i}" for a, i in point.items()) + ")"

@@ -1,4 +1,4 @@
-"""Observations: what trusted code finds out about a program. Data only: NumPy and plain values."""
+"""Observations: the facts that trusted code reads from a program, as NumPy arrays and plain values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NotHere(Exception):
 
 @dataclass(frozen=True)
 class Unseen(Sequence[Any]):
-    """Stands in for shards that no device has. Any access raises NotHere with ``why``."""
+    """A placeholder for shards that no device has. Any access raises NotHere with ``why``."""
 
     why: str
 
@@ -42,19 +42,19 @@ class Unseen(Sequence[Any]):
 
 @dataclass(frozen=True)
 class Sharded:
-    """An array as the devices hold it.
+    """An array as shards on devices.
 
-    ``shards[i]`` is the part on device ``i``; ``slices[i]`` is its place in the whole.
+    ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
 
-    ``on_chip``: each device's slices as the compiler of an absent chip lays them out; None if no compiler was asked.
+    ``on_chip``: each device's slices by the compiler of an absent chip; None without such a compiler.
 
-    From the ask, filled in by the judge and never read from a program:
-        due: the required dtype unless the check says otherwise; None if the ask names none.
-        per_device: the task is a body, so a device holds what the learner returned.
-        name: its name if a call has several results, such as ``step 2: grads['w1']``.
-        step: number of the step, from 1, in a call of several steps; later steps use results of earlier ones.
+    The judge fills in these fields from the ask, never from a program:
+        due: the required dtype unless the check says otherwise; None if the ask names no dtype.
+        per_device: the task is a ``shard_map`` body, so each device holds what the learner's function returned.
+        name: the array's name if a call has several results, such as ``step 2: grads['w1']``.
+        step: number of the step, from 1, in a call of several steps; later steps use results of earlier steps.
 
-    ``factors``: the epsilon of the type that operands of matmuls were rounded to (``wings.devices.backends``).
+    ``factors``: the epsilon of the dtype that operands of matmuls were rounded to (``wings.devices.backends``).
     """
 
     shape: tuple[int, ...]
@@ -84,7 +84,7 @@ class Sharded:
 
     @property
     def laid(self) -> list[Slices]:
-        """The slices on each device: by the chip's compiler if it was asked, else on the simulated devices."""
+        """The slices on each device: by the chip's compiler if there is one, else on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -94,21 +94,21 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes along which two members of a group differ. Each of these axes counts the bytes.
-        bytes: bytes of its input on one device.
+        axes: mesh axes along which two members of a group differ. All bytes count for each of these axes.
+        bytes: bytes of the input on one device.
         sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
-        rounds: how often it runs if its branch is taken (the product of the loops around it). See ``count``.
-        line: line in the learner's source; None if the compiler added it.
-        shift: for a permute that moves all data equally far along one axis: the number of places, the shorter way
-            round (1 to the next device, -1 to the one before); else None.
-        senders: the devices that send ``sent.most`` while the others send nothing; None if all devices are alike.
-        path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
+        rounds: how often the collective runs if its branch is taken (product of the surrounding loops). See ``count``.
+        line: line in the learner's source; None if the compiler added the collective.
+        shift: how many places a permute moves all data along one axis, the shorter way round (1: to the next device,
+            -1: to the previous device); None for any other collective.
+        senders: the devices that send ``sent.most`` while other devices send nothing; None if all devices are alike.
+        path: the branches around the collective, outermost first: ``(conditional, branch, number of branches)``.
         operands: dtype and per-device shape of each input array.
         groups: the devices of each group, in mesh order; for a permute ``(source, target)`` pairs.
         partial: a group holds only some of the devices along ``axes``, such as two of four; never for a permute.
-        backward: whether it waits for the cotangent, in a call that asks for gradients; None if unknown.
-        place: its number in the order of ``Operations.walk``; None if it is not among these operations.
-        number: its number among the collectives that the program is written with (``common.poison``).
+        backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
+        place: the collective's number in the order of ``Operations.walk``; None if that walk lacks the collective.
+        number: the collective's number among the collectives that the program is written with (``common.poison``).
     """
 
     kind: str
@@ -140,18 +140,18 @@ class Collective:
 
     @property
     def dtype(self) -> str | None:
-        """The dtype of its inputs; None if they differ."""
+        """The dtype of the collective's inputs; None for inputs of different dtypes."""
         dtypes = {dtype for dtype, _ in self.operands}
         return dtypes.pop() if len(dtypes) == 1 else None
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The per-device shape of its only input; None if there are several."""
+        """The per-device shape of the collective's input; None for several inputs."""
         return self.operands[0][1] if len(self.operands) == 1 else None
 
     @property
     def count(self) -> Interval:
-        """The number of runs, over all paths: possibly none if another branch can be taken."""
+        """How often the collective runs, over all paths: possibly never, if the program can take a different branch."""
         return Interval(0, self.rounds.most) if self.path else self.rounds
 
     def sent_by(self, device: int) -> Interval:
@@ -173,26 +173,26 @@ def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval
 
 @dataclass(frozen=True)
 class Observation:
-    """One program on one mesh: facts once, outputs and gradients once per set of inputs.
+    """The facts about one program on one mesh, with outputs and gradients for each set of inputs.
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
         collectives: in program order.
         memory: peak temporary bytes per device, from the compiler, which counts every path.
         flops: arithmetic operations per device, loops multiplied out.
-        dot_flops: the part in matmuls, also in matmuls written as multiply and add.
-        mapped: there is a ``shard_map``, and outside it at most one operation for each element of arguments and
-            results.
+        dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
+        mapped: the program has a ``shard_map``, and outside of the ``shard_map`` at most one operation for each element
+            of arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on the other devices that also ran it: first with these devices' own matmuls, then, if that
-            differs, with float32 matmuls. ``Unseen`` shards if it was not run there; None if only simulated devices ran
-            it.
-        measured: seconds per call on these devices, round by round, if asked for; or why there are none.
-        compiled: the schedule by the compiler of an absent chip, or its fault; None if no compiler was asked.
-        compiled_on: the slice of that compiler, "v5e:2x4".
+        elsewhere: outputs on devices that are not simulated: first with the devices' default matmul precision, then, if
+            the default rounds operands, with float32 matmuls. ``Unseen`` shards if the program did not run on these
+            devices; None if only simulated devices judge.
+        measured: seconds per call on devices that are not simulated, round by round; or why there are no times.
+        compiled: the schedule by the compiler of an absent chip, or its fault; None without such a compiler.
+        compiled_on: the slice of the chip's compiler, such as "v5e:2x4".
         poison: shows which operations matter; None if the program is not run.
-        paired: this timed program was compared with the one whose values are judged, and is the same.
+        paired: this timed program was compared with the program whose values are judged, and the two are equal.
     """
 
     outputs: list[list[Sharded]]
@@ -215,7 +215,7 @@ class Observation:
 class Outcome:
     """The outcome of a pure Python function on one set of arguments: a value, or an error's name.
 
-    ``kinds`` are the names of the error's classes, its own first.
+    ``kinds`` are the names of the error's classes, the error's own class first.
     """
 
     value: Any = None
@@ -227,14 +227,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a task gave nothing to judge.
+    """The reason why a task gave nothing to judge.
 
     Attributes:
-        kind: missing, raised, syntax, untraceable, timeout, memory, refused, compile, crashed (the learner's) or broken
-            (ours).
+        kind: missing, raised, syntax, untraceable, timeout, memory, refused, compile, crashed (faults of the learner's
+            code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: the fault is the program's, which was traced and admitted.
+        ran: the fault came from a program that was traced and admitted.
     """
 
     kind: str
@@ -262,10 +262,10 @@ def _no_clock(**_: Any) -> Any:
 class Seen:
     """The input of a check. Arguments are attributes too: ``seen.a`` is the NumPy input, or the tree of inputs.
 
-    For a call of several steps, ``steps`` has one entry for each, with its inputs and results; ``inputs`` are those of
-    the first, ``out`` and ``grads`` those of the last. ``check_vma``: how a body was wrapped.
+    For a call of several steps, ``steps`` has one entry per step, with the step's inputs and results; ``inputs`` are
+    the first step's inputs, ``out`` and ``grads`` the last step's results. ``check_vma``: how a body was wrapped.
 
-    Inputs have the widest type of their kind (exactly), so that references are computed in float64 and int64.
+    Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
     """
 
     mesh: Mapping[str, int]
@@ -285,14 +285,14 @@ class Seen:
     check_vma: bool = False
     operations: Operations | None = None
     differentiated: bool = False  # the call asks for gradients
-    part: str = ""  # description of what ``only`` chose
+    part: str = ""  # names the collectives that ``only`` chose
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
-    chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if one was asked
-    # For a timing call, the Poison of its value call.
+    chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if there is one
+    # For a timing call, the Poison of the call whose values are judged.
     poison: Poison | None = field(default=None, compare=False, repr=False)
     spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets, shared by all copies
-    measuring: bool = False  # record comparisons with budgets, but let none fail
+    measuring: bool = False  # record comparisons with budgets, but let no comparison fail
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
@@ -317,11 +317,11 @@ class Seen:
 
         Args:
             kind: see ``Collective.kind``.
-            axis: a mesh axis that its groups cross, alone or with others, fully or partly.
-            dtype: of what is sent.
-            backward: whether it waits for the cotangent, in a call that asks for gradients.
+            axis: a mesh axis that the groups cross, alone or with other axes, fully or partly.
+            dtype: the dtype that is sent.
+            backward: whether the collective waits for the cotangent, in a call that asks for gradients.
 
-        A collective with an unknown dtype or pass is kept as one that may run or not. FLOPs are at most those of all.
+        A collective with an unknown dtype or pass is kept as possibly never running. The copy's FLOPs are upper bounds.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
@@ -337,7 +337,7 @@ class Seen:
 
     @property
     def timeline(self) -> Any:
-        """The timeline of the program on the slice of its timing call (``grader.clock.Timeline``).
+        """The timeline of the program on the slice of the timing call (``grader.clock.Timeline``).
 
         ``clock(on=...)`` gives the timeline on another slice.
         """
@@ -359,12 +359,12 @@ class Seen:
 
 
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
-    """Return the collectives of one pass. A collective with an unknown pass may run or not."""
+    """Return the collectives of one pass. A collective with an unknown pass is kept as possibly never running."""
     found = [c for c in collectives if c.backward in (None, backward)]
     return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
 
 
 def _of_dtype(collectives: Iterable[Collective], dtype: str) -> list[Collective]:
-    """Return the collectives that send this dtype. A collective with several dtypes may send nothing of it."""
+    """Return the collectives that send ``dtype``. A collective with several dtypes possibly sends no ``dtype``."""
     found = [c for c in collectives if any(dtype == d for d, _ in c.operands)]
     return [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]

@@ -23,7 +23,7 @@ class Poison(Protocol):
     """Runs a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Return for each collective, or each matmul, whether a result changes; or why that is unknown."""
+        """Return for each collective, or each matmul, whether a result depends on its values; a fault if unknown."""
         ...
 
 

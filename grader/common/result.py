@@ -1,7 +1,8 @@
-"""Results, and the Report made of them, which every renderer, gradebook and export reads.
+"""Results of checks and questions, and the Report of a submission, which every renderer and export reads.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. It
-holds no time except submission times under a late policy. Equal submissions, courses and versions give equal bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. A
+report holds no time except submission times under a late policy. Equal submissions, courses and versions give equal
+bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
 
 class ByHand(BaseModel):
-    """Points that a person gave in place of the grader's.
+    """A record of points that a person gave in place of the grader's points.
 
     Attributes:
-        by, reason: who, and why.
+        by, reason: the person who gave the points, and why.
         graded: points by the grader now. was: points by the grader when the override was set.
     """
 
@@ -34,7 +35,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """A rule of a rubric. ``given``: the person who graded gave its points."""
+    """An item of a rubric. ``given``: the person who graded gave the item's points."""
 
     model_config = _FROZEN
 
@@ -48,7 +49,7 @@ class HandIn(BaseModel):
     """The submission time of a module, if the course has a late policy.
 
     Attributes:
-        submitted: the time, ISO 8601 in UTC. source: where it comes from.
+        submitted: the time, ISO 8601 in UTC. source: the record or file that the time comes from.
         penalty: points off, at most the points earned in the module. text: the reason, in one line; empty if in time.
     """
 
@@ -65,22 +66,22 @@ class Result(BaseModel):
     """The verdict on one check or one question.
 
     Attributes:
-        kind: check; for a question the kind of its answer.
-        status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
-            broken (ours: no points lost, needs review); waiting (a person gives its points).
-        points: its weight. earned: 0 or ``points``; between for an answer with partial
-            credit, or if a person gave it.
+        kind: ``check``, or the kind of a question's answer.
+        status: passed; failed (the learner's fault); blocked (an earlier check that this check needs did not pass);
+            broken (the grader's fault: no points lost, needs review); waiting (a person gives the points).
+        points: the most that can be earned. earned: 0 or ``points``, or between the two for an answer with partial
+            credit and for points given by hand.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
-        where: device, index or source line.
+        where: the device, index or source line that failed.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
-        staff: text that only staff may read; empty if only secret inputs failed.
+        staff: text that only staff may read; empty if the check failed only on hidden inputs.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}, and timelines, {"title", "timeline"}.
-        by_hand: the person who gave these points in the grader's place; ``status`` stays the grader's.
+        by_hand: record of points that a person gave; ``status`` stays the grader's status.
         rubric: the items of the rubric, for a person to pick; written only if there are any.
-        unjudged: right on simulated devices, but not seen on the requested devices; written only if true.
+        unjudged: right on simulated devices, but not judged on the requested devices; written only if true.
     """
 
     model_config = _FROZEN
@@ -107,13 +108,13 @@ class Result(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """True if its points wait for a person or for devices."""
+        """True if the result's points wait for a person or for devices."""
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
-        """Return it without staff text, without the expected value and its picture unless the check is public.
+        """Return the result without staff text and, unless the check is public, without expected value and picture.
 
-        Of a rubric, students see the items that they got.
+        Students see only the rubric items that they got.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
@@ -127,11 +128,11 @@ class Evidence(BaseModel):
 
     Attributes:
         task: the task of the ask.
-        mesh, dims: of a call.
-        secret: whether its inputs come from the course's seed.
+        mesh, dims: mesh and dimensions of a call.
+        secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
         inputs: SHA-256 of all inputs, or of the cases.
-        step: the program's time by the clock, in picoseconds, for a timing call; None without one.
+        step: the program's time by the clock, in picoseconds, for a timing call; None for any other ask.
     """
 
     model_config = _FROZEN
@@ -150,10 +151,10 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission held nothing for the exercise.
-        evidence: what decided the results; ``shardlings appeal`` finds it anew.
-        pseudonym: the learner's name on a leaderboard: untrusted; empty for no place there.
-        extension: its points are a bonus, and the submission's ``points`` leave them out.
-        basis: digests of all that it was graded with, by name, so that a regrade can report what changed; for staff.
+        evidence: programs and inputs that decided the results, which ``shardlings appeal`` finds again.
+        pseudonym: the learner's name on a leaderboard, which is untrusted; empty for no place on the leaderboard.
+        extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
+        basis: digests of everything that decided the results, by name, so that a regrade can report what changed.
         by_hand: a person gave points for the whole exercise.
     """
 
@@ -180,7 +181,7 @@ class ExerciseReport(BaseModel):
         return round(sum(r.points for r in self.results if r.unjudged and r.waits), 6)
 
     def for_student(self) -> ExerciseReport:
-        """Return it without the parts for staff."""
+        """Return the exercise's report without the parts for staff."""
         return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": [], "basis": {}})
 
 
@@ -189,12 +190,12 @@ class Report(BaseModel):
 
     Attributes:
         isolation: the sandbox tier that was used (sandlock, bwrap or none).
-        points: without those of extensions; ``earned`` includes points of extensions (``bonus``).
+        points: the most that can be earned without extensions; ``earned`` includes extensions (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
-        backend: where programs ran: ``cpu``, or the devices beside the simulated ones, ``gpu: 1 x NVIDIA H200``.
+        backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
         pending: points of broken checks, of answers that a person reads, and of unjudged checks.
         notes: remarks on the submission for a person.
-        hand_ins: by module, if the course has a late policy; ``earned`` is less their penalties.
+        hand_ins: submission times by module, if the course has a late policy; ``earned`` is after late penalties.
     """
 
     model_config = _FROZEN
@@ -215,7 +216,7 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """Points earned in extensions, less their share of the late penalties in their module."""
+        """Points earned in extensions, minus the extensions' share of their module's late penalty."""
         left = 0.0
         for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
             earned = sum(e.earned for e in self.exercises if e.module == module)
@@ -231,7 +232,7 @@ class Report(BaseModel):
 
     @property
     def broken(self) -> bool:
-        """True if the grader itself failed somewhere. Such a report is not kept: the next try may succeed."""
+        """True if the grader itself failed on a check or question. Grading such a submission again may succeed."""
         return any(r.status == "broken" for e in self.exercises for r in e.results)
 
     def dumps(self) -> str:
@@ -255,5 +256,5 @@ class Report(BaseModel):
         return cls.model_validate_json(text)
 
     def for_student(self) -> Report:
-        """Return it without what only staff may see: the expected values of hidden checks and questions."""
+        """Return the report without the parts for staff, such as expected values of hidden checks and questions."""
         return self.model_copy(update={"exercises": [e.for_student() for e in self.exercises]})

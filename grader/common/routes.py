@@ -1,9 +1,9 @@
-"""Routes of data from device to device: chains of permutes, in which each passes on the data of the previous one.
+"""Routes of data from device to device: chains of permutes, where each permute passes on the previous permute's data.
 
 An array is followed through operations that keep its size, including sums and loops, and through cuts of a received
-array. Writes into a buffer are recorded with their places. A later cut of the buffer leads back to a write if the cut's
-place is known, also if a device computes it from its own number. A matmul or a concatenation ends a route, because the
-elements of its result have no single source.
+array. Writes into a buffer are recorded with their places. A later cut of the buffer leads back to a write if the place
+of the cut is known, also if a device computes this place from its own number. A matmul or a concatenation ends a route,
+because the elements of its result have no single source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEEPS = {
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
 STAYS = {"convert", "copy", "negate"}  # operations that keep each element in its place
-# Results hold elements of the first operand only.
+# Operations whose results hold only elements of the first operand.
 CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}
 
 Sources = tuple[int | None, ...]
@@ -34,7 +34,7 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One permute of a route, the hop before it, and the source of what each device then holds; None: zeros."""
+    """One permute of a route, the hop before it, and (``holds``) the source of each device's data; None for zeros."""
 
     op: Operation
     before: Hop | None
@@ -47,9 +47,9 @@ class Route:
     """Data that permutes pass on, round by round.
 
     Attributes:
-        axes: the mesh axes that it moves along.
+        axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: for every device the source of its data, before the first round and after each; None: zeros.
+        holds: for every device the source of its data, before the first round and after each round; None for zeros.
     """
 
     axes: tuple[str, ...]
@@ -58,7 +58,7 @@ class Route:
 
 
 def routes(program: Operations) -> list[Route]:
-    """Return the routes of two rounds or more, in program order, each once; none if the program is too long."""
+    """Return the routes of two or more rounds, in program order, without repeats; none if the program is too long."""
     walk = _RouteWalk(program, math.prod(program.mesh.values()))
     try:
         walk.body(program.main, [walk.own] * len(program.main.arguments))
@@ -77,11 +77,11 @@ class _Held:
     """Facts about a value.
 
     Attributes:
-        sources: for every device the source of its part.
-        hop: the last hop that brought it; None if it never moved.
-        writes: blocks that were written over it, oldest first.
-        mixed: something unknown was written over it, too.
-        numbers: its value on every device, if it is a single known integer.
+        sources: for every device, the device that its part of the value comes from.
+        hop: the last hop that brought the value; None if the value never moved.
+        writes: blocks that were written over the value, oldest first.
+        mixed: unknown data was written over the value, too.
+        numbers: the integer on every device, if the value is a single known integer.
     """
 
     sources: Sources
@@ -101,7 +101,7 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A block of a buffer: where it begins on each device (None: not written there), its shape, and its content."""
+    """A block written into a buffer: its start on each device (None: not written), its shape, and its content."""
 
     starts: tuple[Place | None, ...]
     shape: Place
@@ -110,7 +110,7 @@ class _Write:
 
 @dataclass
 class _RouteWalk:
-    """Operations in the order in which they run, with the content of each value."""
+    """Walk a program's operations in the order in which they run, and track the content of each value."""
 
     program: Operations
     devices: int
@@ -196,7 +196,7 @@ class _RouteWalk:
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
 
     def starts(self, whole: Place, part: Place, brought: Sequence[_Held]) -> list[Place | None] | None:
-        """Return where a part begins on each device, clamped so that it fits; None if unknown."""
+        """Return where a part begins on each device, clamped so that the part fits; None if unknown."""
         known = [held.numbers for held in brought]
         if len(known) != len(whole) or None in known:
             return None
@@ -242,7 +242,7 @@ class _RouteWalk:
 
 
 def _standing(held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
-    """Return the content of this part of a buffer on one device; None if it spans several blocks."""
+    """Return the content of a part of a buffer on one device; None if the part spans several blocks."""
     assert start is not None
     for write in reversed(held.writes):
         at = write.starts[device]
@@ -277,7 +277,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 def _quotient(a: int, b: int) -> int:
-    """Divide towards zero, as programs do."""
+    """Divide integers towards zero, as XLA does."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -307,10 +307,10 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
     """Return the integer value of an operation's result on each device.
 
     Args:
-        operands: values of its operands; None if unknown.
+        operands: values of the operation's operands; None if unknown.
 
     Returns:
-        None if the result is not a single integer, or is unknown. It may be a number that its dtype cannot hold.
+        The integers by device; None if the result is unknown or not a single integer. An integer may exceed its dtype.
     """
     devices, result = math.prod(program.mesh.values()), program.values[op.results[0]]
     kind = dtype_of(result.dtype).kind
@@ -328,7 +328,7 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
 
 
 def _applied(function: Callable[..., Any], operands: Sequence[Numbers], least: int) -> Numbers | None:
-    """Apply a function device by device. None if a result is below ``least`` or above 64 bits, or divides by zero."""
+    """Apply a function on each device; None if a result is below ``least`` or above 64 bits, or divides by zero."""
     try:
         numbers = tuple(int(function(*each)) for each in zip(*operands, strict=True))
     except ZeroDivisionError:

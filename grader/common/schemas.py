@@ -1,4 +1,4 @@
-"""Import nbformat faster: its jsonschema would compile the grammar of international URIs, which notebooks never use."""
+"""Import nbformat faster: without this module, jsonschema compiles a grammar of URIs that notebooks never use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def without_uris() -> None:
-    """Save two seconds in each process that imports nbformat. Call it before that import.
+    """Save two seconds in each process that imports nbformat. Call this function before importing nbformat.
 
     jsonschema treats a package that cannot be imported as not installed.
     """

@@ -1,8 +1,8 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-Each dimension with another size in the large call has a prime factor of its own in the small call, larger than the
-number of devices. So the prime factors of a size tell which dimensions it consists of, and its size in the large
-program is unique: 26 = 2 * 13 becomes 2 * T if 13 stands for T. Numbers without such a factor do not change.
+Each dimension whose size differs in the large call has a prime factor of its own in the small call, larger than the
+number of devices. So the prime factors of a size show which dimensions the size is made of, and the size in the large
+program is unique: 26 = 2 * 13 becomes 2 * T if 13 stands for T. Sizes without such a prime factor do not change.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fractions import Fraction
 
 
 class Ambiguous(ValueError):
-    """A dimension or an axis has no prime factor of its own. The message names it and a remedy."""
+    """A dimension or an axis has no prime factor of its own. The message names the dimension or axis, and a remedy."""
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """Growth of sizes. ``ratios``: by prime factor, the factor by which it grows."""
+    """How sizes grow from the small to the large program. ``ratios``: by prime factor, the growth of that factor."""
 
     ratios: Mapping[int, Fraction]
 
@@ -37,7 +37,7 @@ class Substitution:
 def substitution(
     small: Mapping[str, int], large: Mapping[str, int], small_mesh: Mapping[str, int], large_mesh: Mapping[str, int]
 ) -> Substitution:
-    """Return the substitution from the dimensions and axes of one call to those of another.
+    """Return the substitution from a small call's dimensions and axes to a large call's dimensions and axes.
 
     Args:
         small, large: sizes of dimensions by name.

@@ -1,4 +1,4 @@
-"""Text for names: printable names, short lists, and the name that was probably meant."""
+"""Text for names: printable names, short lists of names, and the name that a user probably meant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.wire.text import closest
 MAX_NOTES = 100
 A_LINK = "is a link and was not followed"
 LONGEST_NAME = 1000
-"""Characters of a shown name or path. A file's name has at most 255 bytes; a member of a zip may have any length."""
+"""Most characters of a shown name or path. Names of files have at most 255 bytes; names in a zip have any length."""
 PASSED_OVER = "is not graded for"
 
 
@@ -32,18 +32,18 @@ def a_few(names: Sequence[str], most: int = 5) -> str:
 
 
 def first_notes(notes: Sequence[str]) -> tuple[str, ...]:
-    """Return as many notes as a person would read, and how many more there are."""
+    """Return the first MAX_NOTES notes, and a line with the number of further notes."""
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
     return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more notes")
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean 'c3_contracting'?`` or ''."""
+    """Suggest the most similar name: ``; did you mean 'c3_contracting'?``; '' if no name is similar."""
     meant = closest(name, names, 0.5)
     return f"; did you mean {meant!r}?" if meant else ""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean 'c3_contracting'?`` or all the names."""
+    """Suggest the most similar name: ``; did you mean 'c3_contracting'?``; list all names if no name is similar."""
     return near(name, names := list(names)) or f"; there are {', '.join(sorted(names))}"

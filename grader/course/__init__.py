@@ -1,4 +1,4 @@
 """``course.yaml``, the exercises of its solutions, and the files that learners get.
 
-In: the folder of a course. Out: ``Course``, and the release that ``build`` writes.
+The package reads the folder of a course, and makes a ``Course`` and the release that ``build`` writes.
 """

@@ -17,7 +17,7 @@ def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
 
 
 def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
-    """Return an author's function's answer to a question. Raises CourseError if it raises anything."""
+    """Return the answer of an author's function to a question. Raises CourseError if the function raises an error."""
     try:
         kind = kind_of(question, params)
         return kind.written(wanted(question, author.fn, params, kind))

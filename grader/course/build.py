@@ -1,4 +1,4 @@
-"""Build exercises/ from solutions/. Learners get exercises/, and people also work in it."""
+"""Build exercises/ from solutions/. Learners get the folder exercises/, and authors may work in this folder, too."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Built:
 
     Attributes:
         changed: written or removed.
-        left: kept, because they differ from what ``build`` wrote, so they hold a person's work.
-        saved: for each file that ``force`` replaced, the new path of its work below the course's folder.
-        unusable: for each exercise that cannot be used, one line that says why; its files stay as they are.
+        left: kept, because a person edited the file after ``build`` wrote it.
+        saved: for each file that ``force`` replaced, the new path of the old file below the course's folder.
+        unusable: for each exercise that cannot be used, one line with the reason; the exercise's files stay unchanged.
     """
 
     changed: list[str]
@@ -35,12 +35,12 @@ class Built:
 
 
 def build(course: Course, *, force: bool = False) -> Built:
-    """Write ``exercises/``, in which people also work: replace and remove only unchanged files of ``build``.
+    """Write ``exercises/``. Replace and remove only files that ``build`` wrote and people did not edit.
 
-    ``exercises/.built`` records the files that it wrote, in the format of sha256sum. Other files stay.
+    ``exercises/.built`` records the files that ``build`` wrote, in the format of sha256sum. All other files stay.
 
     Args:
-        force: move changed files to ``exercises.bak/``.
+        force: move edited files to ``exercises.bak/``, and replace them.
     """
     folder, found, known = course.root / "exercises", usable_products(course), _written(course.root / "exercises")
     made, old = found.texts, stale(course, found)
@@ -64,13 +64,13 @@ def _record(digests: Mapping[str, set[str]]) -> str:
 
 
 def _worked_on(folder: Path, paths: Iterable[str], known: Mapping[str, set[str]]) -> list[str]:
-    """Return the files that were changed since ``build`` wrote them, or that it never wrote."""
+    """Return the files that were changed since ``build`` wrote them, or that ``build`` never wrote."""
     there = [path for path in paths if os.path.lexists(folder / path)]
     return [path for path in there if _digest(folder / path) not in known.get(path, ())]
 
 
 def _write(folder: Path, made: Mapping[str, str], changed: Iterable[str]) -> None:
-    """Write the changed files, and remove those that are no longer made."""
+    """Write the changed files, and remove files that ``build`` no longer makes."""
     for path in changed:
         if path in made:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def stale(course: Course, made: Made | None = None) -> list[str]:
 
 
 def _written(folder: Path) -> dict[str, set[str]]:
-    """Return the digests of each file that ``build`` wrote: two if git merged the lists. Skip invalid lines."""
+    """Return the digests of each file that ``build`` wrote: two if git merged two records. Skip invalid lines."""
     try:
         text = (folder / BUILT).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -112,7 +112,7 @@ def _digest(path: Path) -> str:
 
 
 def _set_aside(root: Path, path: str) -> str:
-    """Move a file out of ``exercises/`` to an unused path below ``root``, and return that path."""
+    """Move a file out of ``exercises/`` to an unused path below ``root``. Return the new path."""
     place, number = root / KEPT / path, 1
     while os.path.lexists(place):
         place, number = (root / KEPT / path).with_name(f"{Path(path).name}.{number}"), number + 1

@@ -1,6 +1,6 @@
 """Published results of the TPU compiler on the course's own programs: numbers and a digest, without program text.
 
-Learners with the identical program see its step time without a compiler. For any other program they see nothing.
+Learners whose program is identical see the program's step time without a compiler. Other learners see no step time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SHIPPED, PUBLISHED = "solutions/compiled.json.xz", "compiled.json"
 
 @dataclass(frozen=True)
 class Compiled:
-    """One program on one slice; times in picoseconds.
+    """The compiler's result for one program on one slice. All times are in picoseconds.
 
     Attributes:
-        step: total time; products: time of matmuls; waiting: time when the core idles.
-        hidden: for each kind of collective, its overlapped time and its total time.
+        step: total time. products: time of matmuls. waiting: time when the core idles.
+        hidden: overlapped time and total time of each kind of collective.
         held: bytes of a device's memory. by: the compiler.
     """
 
@@ -38,7 +38,7 @@ class Compiled:
 
 
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
-    """Return the file for learners, a line for each program of a reference; '' if the course ships none.
+    """Return the text of the file for learners, a line for each program of a reference; '' if the course has no file.
 
     Raises ValueError if the shipped file cannot be read.
     """
@@ -80,7 +80,7 @@ def key_of(program: str, on: str) -> str:
 
 
 def compiled_of(root: Path, program: str, on: str) -> Compiled | None:
-    """Return the published numbers of this exact program on this slice; None without any, or if the file is damaged."""
+    """Return the published numbers of this exact program on this slice; None if they are missing or damaged."""
     for path in (root / PUBLISHED, root / "exercises" / PUBLISHED):
         try:
             one = json.loads(path.read_text(encoding="utf-8"))[key_of(program, on)]

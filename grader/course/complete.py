@@ -1,7 +1,7 @@
-"""Check that files made from an author's file bind every name that they use.
+"""Check that files made from an author's file bind every name that these files use.
 
-``build`` copies a function, a class, an import or ``NAME = value``. Any other statement that binds a name, such as a
-loop or ``a, b = f()``, is not copied. Without this check its name would fail as a NameError in a generated file.
+``build`` copies a function, a class, an import or ``NAME = value``. ``build`` does not copy any other statement that
+binds a name, such as a loop or ``a, b = f()``. Without this check, a learner's file would raise NameError.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import builtins
 import symtable
 from collections.abc import Iterable, Iterator, Sequence
 
+from grader.common.syntax import parse
 from grader.course.config import CourseError
 from grader.course.statements import Statement, lines_of, statements
 from grader.exercise import Exercise
@@ -19,11 +20,11 @@ WITHOUT_BINDING = {*dir(builtins), "__file__", "__annotations__"}
 
 
 def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
-    """Raise CourseError, with the author's line, if the text uses a name that it does not bind.
+    """Raise CourseError, with the author's line, if generated Python uses a name that it does not bind.
 
     Args:
-        text: Python that was made from the exercise.
-        kept: advice for the message: how an author marks a statement that this text needs.
+        text: Python source that was made from the exercise.
+        kept: advice for the message: how an author marks a statement that the generated source needs.
     """
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)
@@ -40,7 +41,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
 
 def expect_bound_once(exercise: Exercise, parts: Sequence[Statement], names: Iterable[str]) -> None:
-    """Raise CourseError, with the author's line, if one of these names is bound by several statements."""
+    """Raise CourseError, with the author's line, if several statements bind one of ``names``."""
     for name in sorted(names):
         binding = _binding(parts, name)
         if len(binding) > 1:
@@ -58,9 +59,9 @@ def place(exercise: Exercise, part: Statement) -> str:
 
 
 def unbound(text: str) -> list[str]:
-    """Return the global names that Python text reads and does not bind, in alphabetical order."""
+    """Return the global names that Python source reads and does not bind, in alphabetical order."""
     top = symtable.symtable(text, "made", "exec")
-    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.parse(text).body):
+    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in parse(text).body):
         return []
     read, bound = set(), set()
     for table in _scopes(top):
@@ -82,7 +83,7 @@ def _binding(parts: Iterable[Statement], name: str) -> list[Statement]:
 
 
 def _bound_by(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a statement of a module binds, without those inside functions and comprehensions."""
+    """Yield the names that a statement binds in its module, without names inside functions and comprehensions."""
     match node:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             yield name

@@ -23,13 +23,13 @@ class CourseError(Exception):
 
 
 class Strict(BaseModel):
-    """A part of a file. Unknown fields are errors."""
+    """A part of a YAML file. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Module(Strict):
-    """One assignment: its exercises in order; ``weight`` multiplies their points."""
+    """One assignment, with its exercises in order. ``weight`` multiplies the exercises' points."""
 
     id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
     title: str
@@ -53,15 +53,15 @@ class Tolerances(Strict):
 
 
 class LatePolicy(Strict):
-    """Penalties for submissions after their module's deadline. Without a policy there are none.
+    """Penalties for submissions after their module's deadline. A course without a policy has no penalties.
 
     Attributes:
-        grace_minutes: minutes after the deadline that are still in time; days count from there.
-        percent_per_day: of the points earned in the module, for each day begun.
-        at_most_percent: of the points earned in the module, however late.
+        grace_minutes: minutes after the deadline that are still in time; late days count from the end of these minutes.
+        percent_per_day: percentage of the points earned in the module, for each begun day.
+        at_most_percent: the highest penalty, as a percentage of the points earned in the module.
         free_days: late days that each student may use in the whole course, in the order of the deadlines.
-        trust: ``record``: only times in the staff's ``submitted.csv`` cost points. ``file-dates``: so do the times
-            that a submission carries (a stamp, a zip's times, a file's date). Students can set these.
+        trust: with ``record``, only times in the staff's ``submitted.csv`` cost points. With ``file-dates``, times in a
+            submission (a stamp, a zip's times, a file's date) cost points, too. Students can set times in a submission.
     """
 
     grace_minutes: float = Field(default=0, ge=0, le=10**6)
@@ -72,11 +72,11 @@ class LatePolicy(Strict):
 
 
 class Config(Strict):
-    """The whole course.yaml. ``seed`` is secret and absent from learners' files.
+    """The content of course.yaml. ``seed`` is secret and absent from learners' files.
 
-    ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is
-    written by ``build``: fingerprints of untouched stubs and notebooks. ``statement_words`` is the most words that
-    ``verify`` allows in a statement before ``## Going further``; without it, any number is allowed.
+    ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``build`` writes
+    ``handed_out``: fingerprints of untouched stubs and notebooks. ``statement_words`` is the most words that ``verify``
+    allows in a statement before ``## Going further``; None allows any number.
     """
 
     name: str
@@ -118,14 +118,14 @@ def read_config(path: Path) -> Config:
 
 
 class _KeyTwice(yaml.YAMLError):
-    """A mapping has this key twice."""
+    """A YAML mapping has the key ``key`` twice."""
 
     def __init__(self, key: yaml.ScalarNode) -> None:
         self.key = key
 
 
 class _EachKeyOnce(yaml.SafeLoader):
-    """PyYAML's safe loader, but a repeated key is an error; PyYAML silently keeps the last value."""
+    """PyYAML's safe loader, but a repeated key is an error. PyYAML itself silently keeps the last value."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -172,7 +172,7 @@ def _first_problem(path: Path, text: str, model: type[BaseModel], error: Validat
 
 
 def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
-    """Return the fields of the model at this place."""
+    """Return the names of the fields that the model has at the place ``loc``."""
     for part in loc[:-1]:
         if part in model.model_fields:
             declared = model.model_fields[str(part)].annotation
@@ -182,7 +182,7 @@ def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
 
 
 def _line_of(text: str, loc: tuple) -> int:
-    """Return the line of a YAML node, or of its nearest enclosing node if it is missing."""
+    """Return the line of the YAML node at ``loc``; for a missing node, the line of the nearest enclosing node."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     line = 1
     for part in loc:

@@ -1,6 +1,6 @@
-"""Pieces of the author's text, for the release.
+"""Copy pieces of the author's source code into the release.
 
-They are copied from the author's file, because ``ast.unparse`` writes different text with each Python version.
+The pieces are copied, because ``ast.unparse`` writes different source with each Python version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader.course.statements import Statement, lines_of
 
 
 def undecorated(statement: Statement) -> str:
-    """Return a function's or class's text without its decorators; a given constant without ``exercise.given``."""
+    """Return a function's or class's source without decorators, or a given constant's without ``exercise.given``."""
     node = statement.node
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         lines = lines_of(statement.text)
@@ -28,14 +28,14 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Return the expression with its later lines moved left by ``by`` columns, unless that changes its meaning."""
+    """Return an expression with all lines but the first moved left by ``by`` columns, unless its meaning changes."""
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
 
 
 def specification(part: Statement) -> str:
-    """Return a function's text up to the end of its docstring, without later text on that line."""
+    """Return a function's source up to the end of the docstring, without code after the docstring on its last line."""
     assert isinstance(part.node, ast.FunctionDef)
     name, doc = part.node.name, part.node.body[0]
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
@@ -48,7 +48,7 @@ def specification(part: Statement) -> str:
 
 
 def reworded(part: Statement, text: str) -> Statement:
-    """Return a statement of the same kind with another text."""
+    """Return a statement of ``part``'s kind with the source ``text``."""
     return Statement(part.kind, syntax.parse(text).body[0], text)
 
 
@@ -58,7 +58,7 @@ def alone(part: Statement) -> Statement:
 
 
 def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
-    """Return the author's text of this statement, or of an expression or keyword in it."""
+    """Return the author's source of ``node``: the statement ``part``, or an expression or keyword in it."""
     first = (part.node.end_lineno or 1) - len(lines_of(part.text)) + 1
     text = ast.get_source_segment("\n" * (first - 1) + part.text, node)
     assert text is not None
@@ -66,19 +66,19 @@ def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
-    """Return a call with the author's positional arguments and these keywords."""
+    """Return the source of a call with the author's positional arguments and the given keywords."""
     arguments = [*(copied(part, a) for a in call.args), *keywords]
     return f"{copied(part, call.func)}({', '.join(arguments)})"
 
 
 def uncommented(text: str) -> str:
-    """Return Python text without its comments: those are for authors."""
+    """Return Python source without comments, because an author's comments are not for learners."""
     lines = lines_of(text)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
-            if lines[row - 1] == "\n":  # remove the line if it had only the comment
+            if lines[row - 1] == "\n":  # the line had only a comment
                 lines[row - 1] = ""
     return "".join(lines)
 

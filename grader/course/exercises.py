@@ -23,8 +23,8 @@ from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
 FURTHER = "## Going further"
-"""The heading in an author's statement above the text that learners read after their code."""
-_NAMED = threading.Lock()  # held while an exercise can be imported by its name: all threads share sys.modules
+"""The heading in an author's statement above the part that learners read below their code."""
+_NAMED = threading.Lock()  # held while an exercise is importable by name, because all threads share sys.modules
 
 
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
@@ -52,13 +52,13 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
 
 
 def divided(document: str) -> tuple[str, str]:
-    """Return a statement's text above and below its line ``## Going further``. Without the line, the second is ''."""
+    """Return a statement's text above and below the line ``## Going further``; without this line, all text and ''."""
     found = re.search(rf"^{FURTHER}[ \t]*$", document, re.MULTILINE)
     return (document[: found.start()], document[found.end() :]) if found else (document, "")
 
 
 def expect_devices(exercise: Exercise, devices: int) -> None:
-    """Raise CourseError if an executed call has a mesh of more than this many devices."""
+    """Raise CourseError if a call that is run has a mesh of more than ``devices`` devices."""
     calls = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call) and not call.timing]
     for mesh in (m for call in calls for m in call.meshes):
         need = math.prod(mesh.values())
@@ -69,7 +69,7 @@ def expect_devices(exercise: Exercise, devices: int) -> None:
 
 
 def _expect_questions(path: Path, exercise: Exercise) -> None:
-    """Raise CourseError if a question has an unknown unit, no choice of parameters, or an invalid template as text."""
+    """Raise CourseError if a question has an unknown unit, no valid parameters, or a text that does not render."""
     for question in exercise.questions.values():
         at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
         try:
@@ -84,7 +84,7 @@ def _expect_questions(path: Path, exercise: Exercise) -> None:
             raise CourseError(f"{at}: its text does not render: {error}") from None
         except CourseError:
             raise
-        except Exception as error:  # `where` is the author's
+        except Exception as error:  # `where` is the author's code
             raise CourseError(f"{at}: {type(error).__name__}: {error}") from None
 
 
@@ -112,7 +112,7 @@ def _executed(path: Path, name: str, source: str) -> types.ModuleType:
 
 
 def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
-    """Execute the file of checks and misconceptions, if there is one. It imports the exercise by name."""
+    """Execute the grading file (checks and misconceptions), if there is one. This file imports the exercise by name."""
     try:
         exercise.grading_source = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -136,20 +136,20 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
 
 
 def data_in(folder: Path) -> str:
-    """Return SHA-256 over a folder's data files, which exercises may read: all but Python; '' if there are none."""
+    """Return SHA-256 over a folder's data files (all but Python files), which exercises may read; '' without any."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""
 
 
 def _proofs(exercise: Exercise) -> int:
-    """Return the number of declarations that the second file may make."""
+    """Return the number of checks, misconceptions and alternatives, which a grading file may declare."""
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 
 @contextlib.contextmanager
 def _importable(space: types.ModuleType, name: str) -> Iterator[None]:
-    """Let ``from NAME import ...`` find this module during the block."""
+    """Let ``from NAME import ...`` find the module ``space`` during the block."""
     with _NAMED:
         before = sys.modules.get(name)
         sys.modules[name] = space

@@ -1,4 +1,4 @@
-"""Find the course: the named one, or the one around the working directory if it can be trusted."""
+"""Find the course: the course that the user names, or a trusted course around the working directory."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PACKAGED = Path(__file__).parents[1] / "_course"
 
 
 def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
-    """Return the course at ``start`` if given, else the working directory's.
+    """Return the course at ``start`` if given, else the working directory's course.
 
-    Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that was
-    not named is used only outside of all submissions: not in ``handed_in``, not in the folders in which nbgrader keeps
-    submissions, not inside another course, and not owned by another user.
+    Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
+    user did not name is used only outside of all submissions: not in ``handed_in``, not in folders in which nbgrader
+    keeps submissions, not inside a second course, and not owned by a different user.
 
     Args:
-        start: a course.yaml or its folder. It is trusted, because it was named.
+        start: a course.yaml or its folder. This course is trusted, because the user named it.
         handed_in: the submissions to be graded or checked.
-        packaged: fall back to the course installed with the package; callers must report that to the user.
+        packaged: fall back to the course installed with the package; callers must report this fallback to the user.
 
     Raises:
-        CourseError: there is no course, or it must be named to be trusted.
+        CourseError: there is no course, or the course is not trusted unless the user names it.
     """
     if start is not None:
         named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]
@@ -48,7 +48,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 
 
 def course_around() -> Course:
-    """Return the working directory's course for a notebook. It is trusted, because its code already runs."""
+    """Return the working directory's course for a notebook. The course is trusted, because its code already runs."""
     found = courses_above(Path.cwd())
     return load_course(found[0]) if found else find_course(packaged=True)
 
@@ -63,7 +63,7 @@ def _course_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
-    """Return why the innermost course must be named before it is used; '' if it can be trusted."""
+    """Return why the innermost course of ``found`` is not trusted unless the user names it; '' if it is trusted."""
     inner = found[0].parent.resolve()
     for path in handed_in:
         if inner.is_relative_to(path.resolve()):

@@ -1,4 +1,4 @@
-"""Write files into a plain folder: all of them or none."""
+"""Write files into a plain folder: all files or none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from grader.course.config import CourseError
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """Write the files into a new or empty folder, under a temporary name first.
 
-    Raises CourseError for any other folder.
+    Raises CourseError for a folder that is not empty.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
         raise CourseError(f"{folder} exists and is not an empty folder; name a new one")
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    near = place if folder.exists() else place.parent  # so that a shell in the empty folder stays in it
+    near = place if folder.exists() else place.parent  # a shell in the empty folder stays in this folder
     unfinished = near / f".tmp-{secrets.token_hex(8)}"
     try:
         write_files(unfinished, files)
@@ -33,7 +33,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:
-    """Write every file below a folder, which is created. Line ends stay unchanged."""
+    """Create the folder ``root`` and write every file below it. Line ends stay unchanged."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(text.encode())

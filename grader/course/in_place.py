@@ -1,4 +1,4 @@
-"""Make the solution's text with unchanged line numbers, so that messages name lines of the author's file."""
+"""Make the solution's source with unchanged line numbers, so that messages name lines of the author's file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grader.exercise import Exercise
 
 
 def reference_in_place(exercise: Exercise) -> str:
-    """Return the solution's tasks and all that they need, each at its own line; other lines are blank."""
+    """Return the solution's tasks and all statements that they need, at unchanged lines. All other lines are blank."""
     parts = statements(exercise)
     chosen = [p for p in parts if p.kind in ("given", "task")]
     private = {p.name: p for p in parts if p.kind == "private" and p.name}
@@ -26,6 +26,6 @@ def reference_in_place(exercise: Exercise) -> str:
 
 
 def _first_line(part: Statement, *, skip_decorators: bool = False) -> int:
-    """Return a statement's first line: its first decorator's, unless ``skip_decorators``."""
+    """Return the number of a statement's first line. A decorator's line counts, unless ``skip_decorators``."""
     decorators = [] if skip_decorators else getattr(part.node, "decorator_list", [])
     return min([part.node.lineno, *(d.lineno for d in decorators)])

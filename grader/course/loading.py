@@ -1,8 +1,8 @@
-"""A course: its configuration, and the exercises it lists.
+"""A course: its configuration, and the exercises that the configuration lists.
 
 A course is code that runs as the user who types the command; ``finding`` decides which course may run. An author's
 checkout has ``solutions/``. Learners get only the public part of each exercise, in ``exercises/<module>/_public/``. An
-installed package contains that public course as a fallback.
+installed package contains the public part of the course as a fallback.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Course:
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def module_called(self, name: str) -> Module | None:
-        """Return the module that ``name`` means, as in ``select``; None if it means exercises or nothing."""
+        """Return the module that ``name`` means, as in ``select``; None if ``name`` means no single module."""
         try:
             meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
         except CourseError:
@@ -70,7 +70,7 @@ class Course:
             names: all exercises if empty.
 
         Raises:
-            CourseError: a name is unknown (with the nearest one) or ambiguous (with all candidates).
+            CourseError: a name is unknown (the message suggests a name) or ambiguous (the message lists candidates).
         """
         module_of = self.module_of
         ids, modules = list(module_of), [m.id for m in self.config.modules]
@@ -91,21 +91,21 @@ class Course:
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """Return advice for an unlisted exercise with this name or prefix; '' if there is none."""
+        """Return advice for an unlisted exercise with this name or prefix; '' without such an exercise."""
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """Return the selected exercises. Raises CourseError if there are none. ``then`` ends the message."""
+        """Return the exercises that ``names`` select. Raises CourseError, ending with ``then``, if there are none."""
         if found := self.select(list(names)):
             return found
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return the exercises with this name, or the exercise with this part and the part's name. Prefixes work.
+        """Return the exercises that ``name`` means, or the exercise with the part ``name`` and the part's full name.
 
         Args:
-            parts: returns the names of an exercise's tasks, or of its questions.
+            parts: returns the names of an exercise's parts, such as tasks or questions; any unique prefix works.
 
         Raises:
             CourseError: the name is unknown or ambiguous.
@@ -127,9 +127,9 @@ class Course:
 
     def exercise(self, name: str) -> Exercise:
         """Load an exercise. Raises CourseError if its file is missing or has a wrong declaration."""
-        with self._lock:  # nested imports from two threads fail
+        with self._lock:  # two threads that import exercises at once would fail
             if name not in self._loaded:
-                # Imported here, since it loads NumPy, which reading course.yaml does not need.
+                # Imported late, because the module loads NumPy, which reading course.yaml does not need.
                 from grader.course.exercises import expect_devices, load_exercise
 
                 path, rtol = self.path_of(name), self.config.tolerances.numbers
@@ -139,7 +139,7 @@ class Course:
             return self._loaded[name]
 
     def usable(self, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-        """Return the usable exercises, and a one-line reason for each of the others."""
+        """Return the usable exercises, and a one-line reason for each unusable exercise."""
         good, unusable = [], {}
         for name in names:
             try:
@@ -155,7 +155,7 @@ class Course:
 
     @property
     def handed_out(self) -> frozenset[str]:
-        """Fingerprints of untouched stubs and notebooks. A submission's changed files take precedence over these."""
+        """Fingerprints of untouched stubs and notebooks. A submission's changed files go before its untouched files."""
         given = self.root / "exercises" / "course.yaml"
         if self.solved and given.is_file():
             return load_course(given).handed_out
@@ -163,14 +163,14 @@ class Course:
 
     @property
     def seed_problem(self) -> str:
-        """The reason why students could draw the hidden inputs; '' if they cannot."""
+        """The reason why students could compute the hidden inputs; '' if students cannot."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is the published seed, {self.config.seed}" if self.config.seed else "is missing"
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return the question's parameters for this student, or the shared ones."""
+        """Return the question's parameters: this student's, or the parameters that all students share."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None
@@ -189,8 +189,8 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in the course that the results of an exercise's checks depend on.
 
-        Nothing in ``course.yaml`` is included. Every cache key contains its devices and limits anyway, and the inputs
-        change with its seed. The rest concerns questions, points and other exercises.
+        The digest covers nothing in ``course.yaml``. Every cache key contains the devices and limits anyway, and the
+        inputs change with the seed. The other fields concern questions, points and other exercises.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

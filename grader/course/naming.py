@@ -8,11 +8,11 @@ from grader.common.text import near
 from grader.course.config import CourseError
 
 MANY = 20
-"""The most names that one line lists. Longer lists show the first ones and where to find the others."""
+"""The most names that one line lists. A longer list shows the first names, and the command that lists all names."""
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
-    """Return the name itself, or names with these first words (``c3``, ``03``), or the one with this prefix (``c3_c``).
+    """Return the name itself, all names with these first words (``c3``, ``03``), or the name with the prefix ``c3_c``.
 
     Case is ignored: titles write ``C3`` for ``c3``.
 
@@ -20,7 +20,7 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (shows the nearest), or a prefix that is not a whole word is ambiguous (shows all).
+        CourseError: no name matches (the message suggests one), or a prefix within a word is ambiguous.
     """
     if name in names:
         return [name]
@@ -36,14 +36,14 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return ``; there are a, b``, with at most ``MANY`` names."""
+    """Return the names as the end of a message, ``; there are a, b``, with at most ``MANY`` names."""
     listed = sorted(names)
     more = f" and {len(listed) - MANY} more: shardlings list" if len(listed) > MANY else ""
     return f"; there are {', '.join(listed[:MANY])}{more}"
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that matches. Raises CourseError if there are several or none."""
+    """Return the only name that matches. Raises CourseError if several names match, or none."""
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")

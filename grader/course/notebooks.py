@@ -1,4 +1,4 @@
-"""Make a module's notebook: the same stubs as the files, cell by cell."""
+"""Make a module's notebook, with the stubs of the module's files as cells."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ COLAB = "https://colab.research.google.com"
 
 
 def notebook_format() -> ModuleType:
-    """Import and return nbformat. Only commands that build need to wait for it."""
+    """Import and return nbformat. The import is slow, and only commands that build notebooks need it."""
     without_uris()
     import nbformat
 
@@ -107,7 +107,7 @@ def notebook_format() -> ModuleType:
 
 
 def notebook(course: Course, module: str) -> str:
-    """Return the module's notebook as JSON. Cell ids are stable, outputs empty."""
+    """Return the module's notebook as JSON, with stable cell ids and empty outputs."""
     nbformat = notebook_format()
     listed = course.module(module)
     has_tasks = any(course.exercise(name).tasks for name in listed.exercises)
@@ -140,7 +140,7 @@ def notebook(course: Course, module: str) -> str:
 
 
 def setup(course: Course) -> str:
-    """Return the first cell: devices, and installation of the course and the tool if they are missing."""
+    """Return the first cell, which sets up devices, and installs the course and the grader if they are missing."""
     fetch = ""
     if course.config.repository:
         address, _, there = course.config.repository.partition("/tree/")
@@ -160,7 +160,7 @@ def badge(course: Course, module: str) -> str:
 
 
 def by_hand(devices: int) -> str:
-    """Return the cell for experiments: a mesh of all devices, with two axes if their sizes can differ."""
+    """Return the cell for experiments: a mesh of all devices, with two axes if the axes can have different sizes."""
     two = devices % 2 == 0 and devices > 4
     axes = {"x": devices // 2, "y": 2} if two else {"x": devices}
     return BY_HAND.format(axes=json.dumps(axes), rows=2 * axes["x"], second='"y"' if two else "None")
@@ -186,7 +186,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
 
 
 def cell(kind: str, name: str, text: str) -> Any:
-    """Return a cell with a stable id: its name, cut to the 64 characters that nbformat allows."""
+    """Return a cell with a stable id: ``name``, cut to the 64 characters that nbformat allows."""
     nbformat = notebook_format()
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell

@@ -1,4 +1,4 @@
-"""Pages that learners read: an exercise's, in two parts, and its module's."""
+"""Pages that learners read: an exercise's page, in two parts, and a module's page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ their shardings."""
 
 
 def further(exercise: Exercise) -> str:
-    """Return the text that learners read after their code, with its heading; '' if there is nothing."""
+    """Return the text that learners read below their code, with its heading; '' without such a text."""
     return f"{FURTHER}\n\n{exercise.further}" if exercise.further else ""
 
 
 def whole(exercise: Exercise) -> str:
-    """Return the exercise's statement with the text that follows its code."""
+    """Return the exercise's statement, with the text that learners read below their code."""
     return "\n\n".join(part for part in (exercise.statement, further(exercise)) if part)
 
 
@@ -31,7 +31,7 @@ def module_page(course: Course, module: str) -> str:
 
 
 def module_text(course: Course, module: str) -> str:
-    """Return the notes for all exercises of a module: its README.md below the title, and the note for traced tasks.
+    """Return the notes for all exercises of a module: its README.md below the title, and a paragraph on traced tasks.
 
     Raises:
         CourseError: the README.md cannot be read, or does not start with a title.
@@ -39,7 +39,7 @@ def module_text(course: Course, module: str) -> str:
     text = "\n".join(_written(course, module).splitlines()[1:]).strip()
     exercises = map(course.exercise, course.usable(course.module(module).exercises)[0])
     traced = any(task.kind != "function" for exercise in exercises for task in exercise.tasks.values())
-    if traced and TRACED not in text:  # learners' README.md holds the note already
+    if traced and TRACED not in text:  # a learner's README.md has the paragraph already
         text = f"{text}\n\n{TRACED}".strip()
     return text
 

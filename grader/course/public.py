@@ -1,4 +1,4 @@
-"""The declarations that ``check`` needs: calls, public checks, questions without answers."""
+"""The declarations that ``shardlings check`` needs: calls, public checks, and questions without answers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def public_source(exercise: Exercise) -> str:
 
 
 def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[str]) -> Statement | None:
-    """Return a statement in the form that learners get; None if they do not get it.
+    """Return a statement in the form that learners get; None for a statement that learners do not get.
 
     Args:
-        asked: names of the calls that public checks look at.
+        asked: names of the calls that public checks use.
         public: names of the public checks.
     """
     match part.kind:
@@ -59,7 +59,7 @@ def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[st
 
 
 def _with_hidden_points(exercise: Exercise, part: Statement) -> Statement:
-    """Return ``Exercise(..., hidden_points=2.0)``, so that learners see the points of hidden checks."""
+    """Add ``hidden_points=2.0`` to ``Exercise(...)``, so that learners see the points of hidden checks."""
     points = sum(c.points for c in exercise.checks.values() if not c.public)
     match part.node:
         case ast.Assign(value=ast.Call() as call) if points:
@@ -86,7 +86,7 @@ def _check_decorator(part: Statement) -> ast.Call:
 
 
 def _emptied(part: Statement) -> Statement:
-    """Return a function with its decorators and docstring, but without its body."""
+    """Return a function with its decorators and docstring, and without its other code."""
     head = specification(part)
     match part.node:
         case ast.FunctionDef(decorator_list=[ast.Call() as call]) if word_of(call) in ("written", "code"):
@@ -99,7 +99,7 @@ def _emptied(part: Statement) -> Statement:
 def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
     """Return a call or cases declaration without the parts that only ``grade`` uses.
 
-    Cases are written out with their outcomes, since learners' files have no reference.
+    Cases are written with their outcomes, since learners' files contain no reference solution.
     """
     assert isinstance(part.node, ast.Assign) and isinstance(part.node.value, ast.Call)
     call = part.node.value
@@ -118,12 +118,12 @@ def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
 
 
 def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
-    """Return whether this object was declared under this name in one of the exercise's files."""
+    """Return whether a file of the exercise declares ``cases`` under the name ``name``."""
     return any(space.get(name) is cases for space in exercise.spaces)
 
 
 def _after_public_only(part: Statement, public: set[str]) -> Statement:
-    """Return a check, without its ``after`` if that names a hidden check."""
+    """Return a check, without the keyword ``after`` if ``after`` names a hidden check."""
     call = _check_decorator(part)
     keywords = [
         copied(part, k) for k in call.keywords
@@ -133,7 +133,7 @@ def _after_public_only(part: Statement, public: set[str]) -> Statement:
 
 
 def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) -> dict[int, Statement]:
-    """Add private *values* that kept statements name. A private function is an error."""
+    """Add private values that kept statements use. A kept statement that uses a private function is an error."""
     private = {p.name: (place, p) for place, p in enumerate(parts) if p.kind == "private" and p.name}
     reached = names_reached([_plain(p.node) for p in kept.values()], {n: p.node for n, (_, p) in private.items()})
     for name in sorted(reached):
@@ -146,7 +146,7 @@ def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) ->
 
 
 def _plain(node: ast.stmt) -> ast.stmt:
-    """Return a function with its decorators moved into its body, so that their names count."""
+    """Return a function with its decorators moved into its body, so that names in decorators count as used."""
     if not isinstance(node, ast.FunctionDef):
         return node
     decorators = [ast.Expr(d) for d in node.decorator_list]
@@ -154,7 +154,7 @@ def _plain(node: ast.stmt) -> ast.stmt:
 
 
 def _refuse_hidden(exercise: Exercise, body: list[Statement]) -> None:
-    """Raise CourseError if hidden sizes or data would be released outside of the call's keywords."""
+    """Raise CourseError if hidden sizes or data outside of a call's keywords would be released."""
     nodes = [n for part in body for n in ast.walk(part.node)]
     words = {n.arg for n in nodes if isinstance(n, ast.keyword)}
     words |= {k.value for n in nodes if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)}

@@ -1,9 +1,10 @@
-"""The solution as a learner would submit it, whole or with one task replaced by a misconception or an alternative."""
+"""The solution as a submission, whole or with one task replaced by a misconception or an alternative."""
 
 from __future__ import annotations
 
 import ast
 
+from grader.common.syntax import parse
 from grader.course.complete import expect_bound_once, expect_complete
 from grader.course.copying import undecorated
 from grader.course.statements import Statement, names_reached, needed_imports, statements
@@ -17,7 +18,7 @@ def reference_source(
 
     Args:
         answers: the value for each question's name.
-        replaced: a misconception or an alternative that replaces its task.
+        replaced: a misconception or an alternative, which replaces the solution of one task.
     """
     parts = statements(exercise, grading=replaced is not None)
     chosen = [p for p in parts if p.kind in ("given", "task")]
@@ -37,7 +38,7 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Put the misconception under its task's name. If it uses the task, it gets the right one as ``right_TASK``."""
+    """Rename the misconception to its task. A misconception that uses the task gets the solution as ``right_TASK``."""
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)
     without_task = _renamed(wrong, {task: right})
@@ -46,9 +47,9 @@ def _in_its_place(
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    """Return the code with these global names replaced. Attributes and strings do not change."""
+    """Return the code with global names replaced as in ``names``. Attributes and strings do not change."""
     lines = text.encode().splitlines(keepends=True)
-    for node in sorted(ast.walk(ast.parse(text)), key=_place, reverse=True):
+    for node in sorted(ast.walk(parse(text)), key=_place, reverse=True):
         name = node.id if isinstance(node, ast.Name) else node.name if isinstance(node, ast.FunctionDef) else ""
         if name in names:
             line, column = _place(node)
@@ -59,12 +60,12 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 
 
 def _place(node: ast.AST) -> tuple[int, int]:
-    """Return the line (from 1) and the byte in that line (from 0)."""
+    """Return the line (from 1) and the byte in the line (from 0) where a node starts."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _helpers(exercise: Exercise, chosen: list[Statement], parts: list[Statement]) -> list[str]:
-    """Return the private statements that the chosen ones name, directly or not."""
+    """Return the private statements that the chosen statements use, directly or through other statements."""
     private = {p.name: p for p in parts if p.kind == "private" and p.name}
     needed = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
     expect_bound_once(exercise, parts, needed)

@@ -1,7 +1,7 @@
-"""All texts that learners get, chosen by an allow-list.
+"""All files that learners get, chosen by an allow-list.
 
-Each top-level statement of an author's file has a kind. Every generated file includes only the kinds that it names,
-so a statement that an author forgets to mark is missing rather than leaked.
+Each top-level statement of an author's file has a kind. A generated file includes only statements of listed kinds, so
+a statement that an author forgets to mark is missing rather than leaked.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Made:
 
     Attributes:
         texts: the text of every file that could be made.
-        unusable: for each exercise that cannot be used, one line that says why.
-        held_back: files that were not made because an exercise in them cannot be used.
+        unusable: for each exercise that cannot be used, one line with the reason.
+        held_back: files that were not made because they contain an unusable exercise.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises. A notebook needs all its exercises.
+    """Return the files that learners get for the usable exercises. A notebook is made only if all its exercises are.
 
     Raises CourseError for a problem with the whole course.
     """
@@ -101,7 +101,7 @@ def handed_out_texts(course: Course, module: str) -> list[str]:
 
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
-    """Yield the stubs and notebooks as they would be read from a submission."""
+    """Yield the stubs and notebooks as sources, as if a student had submitted the unchanged files."""
     for path, text in made.items():
         if path.endswith(".ipynb"):
             cells = notebook_format().reads(text, as_version=4).cells

@@ -1,4 +1,4 @@
-"""Map the points of a source to exercises: ``solutions/sources.yaml`` -> the tables of ``solutions/README.md``."""
+"""Write the tables of cited sources, their points, and the exercises that cover each point, into a README.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
 class Item(Strict):
-    """A point of a source, in our words, and the exercise that covers it (C5), with names of its declarations."""
+    """A point of a cited source, in our words, and the exercise that covers the point (C5), with declared names."""
 
     item: str
     where: str
@@ -37,13 +37,13 @@ class Sources(Strict):
 
 
 def read_sources(course: Course) -> tuple[CitedSource, ...]:
-    """Return the course's sources, none without the file. Raises CourseError."""
+    """Return the sources that the course cites; none without ``sources.yaml``. Raises CourseError."""
     path = _path(course)
     return read_yaml(path, Sources).sources if path.exists() else ()
 
 
 def source_problems(course: Course) -> Iterator[str]:
-    """Yield a problem for each item that names nothing or something missing, and for tables that are out of date."""
+    """Yield a problem for each item that names no exercise or a missing name, and for outdated tables."""
     try:
         sources = read_sources(course)
         current = not sources or _readme(course, sources) is None
@@ -87,7 +87,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, as C5 or C2 to C4. Other letters (the link W1) are skipped."""
+    """Return the exercises that a text names, as C5 or C2 to C4. Names with other letters (W1) are skipped."""
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:
@@ -101,7 +101,7 @@ def _declared(exercise: Exercise) -> set[str]:
 
 
 def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
-    """Return README.md's text with its tables rewritten, or None if they are up to date already.
+    """Return README.md's text with its tables rewritten, or None if the tables are up to date already.
 
     Raises CourseError if README.md lacks the two marker lines around the tables.
     """

@@ -1,4 +1,4 @@
-"""Split an author's file into its top-level statements, each of a kind. The file is parsed, never executed."""
+"""Split an author's file into top-level statements, each with a kind. The file is parsed, never executed."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Statement:
 
 
 def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
-    """Return the statements of the exercise's file, with ``grading`` also those of the grading file beside it.
+    """Return the statements of the exercise's file and, with ``grading``, of the grading file beside it.
 
-    They form one sequence, as in one file: line numbers continue, and the grading file's imports of the exercise are
-    left out.
+    The statements form one sequence, as in one file: line numbers continue, and the grading file's imports of the
+    exercise are left out.
     """
     found = [*_statements(exercise.source)]
     if grading:
@@ -49,14 +49,14 @@ def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
 
 @lru_cache(256)
 def _counted_on(source: str, after: int, exercise: str) -> tuple[Statement, ...]:
-    """Return the second file's statements, with line numbers that continue after ``after`` lines of the first."""
+    """Return the grading file's statements, with line numbers that continue after ``after`` lines of the exercise."""
     more = [s for s in _statements.__wrapped__(source) if not _imports_from(s.node, exercise)]
     for statement in more:
         ast.increment_lineno(statement.node, after)
     return tuple(s for s in more if s.kind != "doc")
 
 
-@lru_cache(256)  # cached, because it is called often and callers never modify the result
+@lru_cache(256)  # cached, because callers ask often and never modify the result
 def _statements(source: str) -> tuple[Statement, ...]:
     lines = lines_of(source)
     found = []
@@ -65,7 +65,7 @@ def _statements(source: str) -> tuple[Statement, ...]:
         start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
         text = "".join(lines[start : node.end_lineno])
         if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
-            text = f"{node.target.id} = {ast.get_source_segment(source, node.value)}\n"  # the annotation is not needed
+            text = f"{node.target.id} = {ast.get_source_segment(source, node.value)}\n"  # without the annotation
             place, node = node.lineno, syntax.parse(text).body[0]
             ast.increment_lineno(node, place - 1)
         found += [Statement(_kind(node), node, text) for node, text in _one_by_one(source, node, text)]
@@ -73,7 +73,7 @@ def _statements(source: str) -> tuple[Statement, ...]:
 
 
 def _one_by_one(source: str, node: ast.stmt, text: str) -> Iterator[tuple[ast.stmt, str]]:
-    """Yield ``a, b = x, y`` as ``a = x`` and ``b = y``, any other statement as it is."""
+    """Yield ``a, b = x, y`` as ``a = x`` and ``b = y``, and any other statement unchanged."""
     match node:
         case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(
             values
@@ -115,7 +115,7 @@ def _kind(node: ast.stmt) -> str:
 
 
 def word_of(node: ast.expr) -> str:
-    """Return ``check`` for ``exercise.check`` and ``exercise.check(...)``, '' for anything else."""
+    """Return ``check`` for ``exercise.check`` and ``exercise.check(...)``; '' for any other expression."""
     target = node.func if isinstance(node, ast.Call) else node
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "exercise":
         return target.attr
@@ -127,7 +127,7 @@ def _imports_from(node: ast.stmt, package: str) -> bool:
 
 
 def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
-    """Return the imports whose names occur in a generated file's text, except imports of the grader."""
+    """Return the imports whose names occur in a generated file, except imports of the grader."""
     lines = []
     for part in parts:
         if part.kind != "import" or _imports_from(part.node, "grader"):
@@ -140,7 +140,7 @@ def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
 
 
 def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]:
-    """Return the names in ``known`` that these statements mention, directly or through one another."""
+    """Return the names in ``known`` that the statements ``start`` use, directly or through statements in ``known``."""
     reached: set[str] = set()
     queue = list(start)
     while queue:
@@ -156,7 +156,7 @@ def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]
 
 
 def _free_names(node: ast.AST) -> set[str]:
-    """Return names that are read and not bound inside (as an argument, a loop variable, a target)."""
+    """Return names that the node reads and does not bind (as an argument, a loop variable, a target)."""
     nodes = list(ast.walk(node))
     bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
     bound |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}

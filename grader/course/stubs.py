@@ -33,7 +33,7 @@ def stub_source(course: Course, exercise: Exercise) -> str:
 
 
 def commented(text: str) -> str:
-    """Return a text as comment lines, so that readers of submissions do not take it for code."""
+    """Return a text as comment lines, so that the grader does not take the text for a learner's code."""
     return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
@@ -47,13 +47,13 @@ def _commands(course: Course, exercise: Exercise) -> str:
 
 
 def stub(statement: Statement) -> str:
-    """Return a task's signature and docstring, then the place to write."""
+    """Return a task's signature and docstring, and the line that the learner replaces."""
     head = specification(Statement(statement.kind, statement.node, undecorated(statement)))
     return f'{head}\n    # TODO: write this function\n    raise NotImplementedError("{statement.name}")\n'
 
 
 def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
-    """Return the imports for a learner: JAX for traced tasks, and those of the given code."""
+    """Return the imports for a learner: JAX for traced tasks, and the imports of the given code."""
     used = needed_imports(parts, used_by=code).splitlines()
     usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
@@ -71,7 +71,7 @@ def answer_line(question: Question) -> str:
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
-    """Return a question as a comment above its answer; without numbers if they differ between students."""
+    """Return a question as a comment above the answer line, without numbers if numbers differ between students."""
     text = own_text(question, question.name) if params is None else question_text(question, params)
     paragraphs = text.split("\n\n")  # the author's line breaks have no meaning here
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
@@ -85,7 +85,7 @@ def own_text(question: Question, shown: str) -> str:
 
 
 def question_text(question: Question, params: dict[str, Any]) -> str:
-    """Return the rendered question. Raises CourseError if its text is not a template over its parameters."""
+    """Return the question's text with ``params``. Raises CourseError if the text does not render with these names."""
     try:
         return render_question(question, params)
     except jinja2.TemplateError as error:
@@ -99,7 +99,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Return the paragraph as one line. The lines about unit, model and hardware stay separate."""
+    """Return the paragraph as one line. Lines about the unit, the model and the hardware stay separate."""
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines

@@ -1,8 +1,8 @@
 """Declarations of authors: an Exercise with its tasks, calls, checks, questions, misconceptions and alternatives.
 
 An exercise is one Python file in ``solutions/NN_module/``, or two if the misconceptions have their own file;
-``CONTRIBUTING.md`` walks through one. Nothing here runs learner code or judges. ``build`` (files for learners),
-``grade`` (asks of a submission) and ``verify`` read these declarations.
+``CONTRIBUTING.md`` walks through one. This package neither runs learner code nor judges. ``build`` (which writes the
+learners' files), ``grade`` and ``verify`` read the declarations.
 """
 
 from grader.declared import AuthorError

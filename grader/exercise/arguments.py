@@ -1,4 +1,4 @@
-"""Array arguments of a call, to be drawn with hidden values."""
+"""Array arguments of a call, with hidden values that the grader draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` returns the values; ``needs`` names the related values.
+    ``draw(rng, shape, **related)`` returns the values. ``needs`` names the ``related`` arguments, keywords and sizes.
     """
 
     shape: tuple[int | str, ...]
@@ -48,13 +48,13 @@ class Array:
         chosen = {name: related[name] for name in self.needs}
         try:
             found = np.asarray(self.draw(rng, shape, **chosen))
-        except Exception as error:  # the function is the author's
+        except Exception as error:  # the author's function may raise anything
             raise AuthorError(f"drawing it raises {type(error).__name__}: {error}") from None
         return _held(found, shape, dtype_of(self.dtype))
 
 
 def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return the values in this dtype: floats may be rounded, nothing else may change."""
+    """Return the drawn values in a dtype. Floats may be rounded; no other value may change."""
     if found.dtype.kind in "OSUMm":
         raise AuthorError(f"what is drawn has dtype {found.dtype}, which is not a number")
     if found.shape != shape:
@@ -69,7 +69,7 @@ def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
 
 
 def _cast(found: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values in this dtype, and a mask of the values that it can hold."""
+    """Return the values in a dtype, and a mask of the values that the dtype can hold."""
     if _complex(found.dtype) and not _complex(dtype):
         real, kept = _cast(np.real(found), dtype)
         return real, kept & (np.imag(found) == 0)
@@ -78,7 +78,8 @@ def _cast(found: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         if is_inexact(found.dtype) and is_inexact(dtype):
             return cast, np.isfinite(wide(cast))
         back = np.real(wide(cast)) if _complex(dtype) else cast
-        signs = (wide(back) < 0) == (wide(found) < 0)  # -1 becomes 2**64 - 1 and comes back as -1, so compare signs too
+        # As uint64, -1 becomes 2**64 - 1 and comes back as -1, so compare signs too.
+        signs = (wide(back) < 0) == (wide(found) < 0)
         return cast, signs & (back.astype(found.dtype) == found)
 
 
@@ -94,9 +95,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
     Args:
-        draw: called with a generator and the array's shape. Its further parameters without defaults are passed by name.
-            They can be earlier arguments of the call (as checks see them), its static keywords, its dimensions, and
-            ``mesh`` (the size of every axis). The values may depend on nothing else.
+        draw: a function of a generator and the array's shape. Further parameters without defaults are passed by name:
+            earlier arguments of the call (as checks see them), static keywords and dimensions of the call, and ``mesh``
+            (the size of every axis). The drawn values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 
@@ -121,7 +122,7 @@ def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype:
 
 @declared.spelt("axis")
 def axis(name: str) -> AxisSize:
-    """Return a mesh axis's size, for a dimension: ``dims={"E": axis("x"), "T": 4 * axis("x") * axis("y")}``."""
+    """Return the size of a mesh axis, to use in ``dims={"E": axis("x"), "T": 4 * axis("x") * axis("y")}``."""
     if not isinstance(name, str) or not name.isidentifier():
         raise AuthorError(f'axis is of {declared.a(name)}, not of a name such as "x"')
     return AxisSize((name,))

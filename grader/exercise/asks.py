@@ -21,7 +21,7 @@ class Asks:
 
     @abstractmethod
     def new_name(self, name: str) -> None:
-        """Check that the name is new. Raises AuthorError if the exercise has it."""
+        """Check that a name is new. Raises AuthorError if the exercise already has an item of this name."""
 
     @declared.spelt("exercise.number")
     def number(
@@ -36,10 +36,11 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., float]], Question]:
-        """Declare a numeric question; the docstring is its text (Jinja2 over the parameters).
+        """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
-            title: the label in reports; by default the sentence of the text with the question.
+            params: values to draw from, by parameter. The text and the function use the drawn values.
+            title: the label in reports; by default the first sentence of the text that ends in a question mark.
         """
         answer = questions.quantity(unit, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -72,12 +73,12 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with several options; the function returns the key of the right one.
+        """Declare a question with several options; the function returns the key of the right option.
 
         The order of the options differs between learners.
 
         Args:
-            options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners see the keys.
+            options: texts (Jinja2 templates) by key, or texts that are also their keys. Learners see the keys.
         """
         answer = questions.choice(options)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -95,11 +96,11 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., Iterable[str]]], Question]:
-        """Declare a question with all options that apply as answer; the function returns a list of their keys.
+        """Declare a question that asks for all options that apply; the function returns the list of their keys.
 
         Args:
-            options: as for ``choice``. At least one applies, and not all.
-            partial: a wrong list earns the share of right options that it has, less its share of wrong options.
+            options: as for ``choice``. At least one option applies, and not all options apply.
+            partial: a wrong list earns its share of the right options, less its share of the wrong options.
         """
         answer = questions.several(options, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -117,11 +118,11 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., Sequence[str]]], Question]:
-        """Declare a question with an order as answer; the function returns the list of all keys in the right order.
+        """Declare a question that asks for an order; the function returns the list of all keys in the right order.
 
         Args:
-            items: text by key, as the options of ``choice``.
-            partial: a wrong order earns the share of pairs in the right order, less that of pairs in the wrong order.
+            items: texts by key, as the options of ``choice``.
+            partial: a wrong order earns the share of item pairs in the right order, less the share of all other pairs.
         """
         answer = questions.order(items, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -138,12 +139,12 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with a formula as answer; the function returns it as a text: ``return "2*D/(W*X)"``.
+        """Declare a question that asks for a formula; the function returns a string: ``return "2*D/(W*X)"``.
 
         Two formulas are equal if their values agree at points that the grader draws.
 
         Args:
-            symbols: the values to draw from, by symbol: 3 or more for each.
+            symbols: for each symbol, 3 or more values to draw from.
         """
         answer = questions.formula(symbols)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -167,8 +168,8 @@ class Asks:
 
         Args:
             columns: the unit of each column.
-            rows: names of the rows; return ``{row: {column: number}}``. Without rows: ``{column: number}``.
-            partial: each right number earns its part of the points; without it, all numbers must be right.
+            rows: names of the rows. Return ``{row: {column: number}}``, or without rows ``{column: number}``.
+            partial: whether each right number earns its part of the points. If False, all numbers must be right.
         """
         answer = questions.table(columns, rows, rtol, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -184,13 +185,13 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with an answer in words; its points are pending until a person gives them.
+        """Declare a question with an answer in words. Its points are pending until a person gives them.
 
-        The function returns a good answer, for the graders.
+        The function returns a good answer for the staff to compare with.
 
         Args:
-            rubric: the rules for points, for the graders: a text, or items to pick, with points and text by name.
-                Learners see only the items that they get, once a person has graded.
+            rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text. Once a
+                person has graded an answer, the learner sees only the picked items.
         """
         answer = questions.written(rubric)
         return self._ask(answer, points=points, params=params, model="", where=where, hints=hints, title=title)
@@ -205,12 +206,12 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with the code of a task as answer: the staff reads it and gives its points.
+        """Declare a question with the code of a task as answer. The staff reads the code and gives the points.
 
-        The function returns what good code looks like, for the graders.
+        The function returns a description of good code for the staff.
 
         Args:
-            of: the task. Students hand in nothing more.
+            of: the task. Students hand in nothing else for this question.
             rubric: as for ``written``.
         """
         if not isinstance(of, Task):
@@ -235,7 +236,7 @@ class Asks:
 
         ``exercise.scenario(time, lambda chip, X, **_: Scenario(chip=chip, rings=(X,)))``
 
-        It is a separate statement, so that learners do not get it with the question.
+        A scenario is a statement apart from its question, so that learners get the question without the scenario.
 
         Args:
             facts: a function of the question's parameters.

@@ -38,7 +38,7 @@ def declared_call(
     returns: Any,
     steps: Any,
 ) -> Call:
-    """Return the call with these arguments. Raises AuthorError for the first invalid one."""
+    """Return the call with these arguments. Raises AuthorError for the first invalid argument."""
     arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
     _check_arrays(task, arguments, KEYWORDS)
     result = None if returns is None else results_tree(returns, args)
@@ -58,7 +58,7 @@ def declared_call(
 
 
 def at_sizes(call: Call, meshes: Any, dims: Any, hidden_dims: Any) -> Call:
-    """Return the call on these meshes with these sizes. Raises AuthorError if an array does not fit them."""
+    """Return the call on these meshes with these sizes. Raises AuthorError if an array does not fit on a mesh."""
     shown = declared.dims("dims", dims)
     hidden = declared.dims("hidden_dims", hidden_dims) or shown
     _same_names(call.task, "dims", "sizes", "dimensions", shown, hidden)
@@ -141,7 +141,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 
 
 def _of_a_loss(result: Any) -> Any:
-    """Return cotangent 1 for the first result, as a program argument: operations that use it are the backward pass."""
+    """Return cotangent 1 for the first result. Operations that use this program argument are the backward pass."""
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])
 

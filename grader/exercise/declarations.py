@@ -24,7 +24,7 @@ class Task:
 
     function: pure Python, called with plain arguments;
     array: a global JAX function that takes ``mesh`` as a keyword, traced;
-    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced, with each ``check_vma`` of ``modes``.
+    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced once for each ``check_vma`` in ``modes``.
 
     ``axis_types``: type of the mesh axes, "auto" or "explicit".
     """
@@ -48,18 +48,20 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A request to a task.
+    """A call of a task that a check judges, with its arguments, sizes and meshes.
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes and keywords that learners can try; ``grade`` uses these and the hidden ones.
-        hidden_dims, hidden_static: other sizes, unequal to each other, and keywords (None: ``static``).
-        wrt, cotangent: arguments to differentiate with respect to, and the result's cotangent, a tree with the result's
-            structure (None: the first leaf is a loss, with cotangent 1).
+        dims, static: sizes and keywords that learners can try, and that ``grade`` also uses.
+        hidden_dims, hidden_static: sizes (all unequal) and keywords that only ``grade`` uses. If ``hidden_static`` is
+            None, ``grade`` uses ``static``.
+        wrt: arguments to differentiate with respect to.
+        cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
+            loss with cotangent 1.
         returns: the tree of the result; None if not declared.
         steps: number of runs; a result named like an argument becomes that argument of the next step.
-        timing: set if the program is only traced and laid out in time, never run; its arrays hold no data.
-        timed: the call with the judged values: the same program at sizes that can be run.
+        timing: for a timing call, where its program is laid out in time. A timing call's program never runs.
+        timed: for a timing call, the call of the same program at sizes that can be run; checks judge its values.
     """
 
     task: Task
@@ -83,24 +85,24 @@ class Call:
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """All drawn arrays, leaf by leaf."""
+        """All drawn arrays by the name of their leaf."""
         return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
 
     @property
     def results(self) -> list[CallResult] | None:
-        """The arrays of the result, in order; None if their number is not declared."""
+        """The arrays of the result, in order; None if the number of arrays is not declared."""
         if self.returns is None:
             return [CallResult("")] if self.wrt else None
         return flat(self.returns)
 
     @property
     def names(self) -> Any:
-        """The tree of the result with the name of each array; None if not declared."""
+        """The tree of the result with the name of each array; None if the result is not declared."""
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
     @property
     def arrays_due(self) -> int | None:
-        """Number of arrays that a program returns, results and gradients; None if not declared."""
+        """Number of arrays that a program returns, results and gradients; None if the result is not declared."""
         results = self.results
         return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
 
@@ -111,7 +113,7 @@ class Call:
 
     @property
     def fed(self) -> set[str]:
-        """Arguments that are results of the previous step."""
+        """Names of the arguments that are results of the previous step."""
         names = {result.name.split("[")[0] for result in self.results or () if result.feeds is not None}
         return names if self.steps > 1 else set()
 
@@ -125,9 +127,9 @@ class Call:
 
     @cached_property
     def dtype(self) -> np.dtype | None:
-        """The dtype that a result must have unless its check names one: the arguments' dtype, floats before integers.
+        """The dtype of a result if its check names none: the arguments' dtype, floats before integers.
 
-        None if the arguments do not determine it, such as float32 and bfloat16 together.
+        None if the arguments do not determine a dtype, for example float32 and bfloat16 together.
         """
         dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
@@ -136,7 +138,7 @@ class Call:
 
 
 def _rank(dtype: np.dtype) -> int:
-    """Return the rank in JAX's promotion: bool, integers, floats, complex numbers."""
+    """Return a dtype's rank in JAX's type promotion: bool, integers, floats, complex numbers."""
     return 3 if dtype.kind in "cW" else 2 if is_inexact(dtype) else 0 if dtype.kind == "b" else 1
 
 
@@ -144,7 +146,7 @@ def _rank(dtype: np.dtype) -> int:
 class Cases:
     """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``).
 
-    ``expected`` holds the encoded outcomes of the public ones, for releases without the reference.
+    ``expected`` holds the encoded outcomes of the public sets, for learners' files, which lack the reference solution.
     """
 
     task: Task
@@ -157,7 +159,7 @@ class Cases:
 class Check:
     """One judged property. ``label`` (the docstring) is shown to learners.
 
-    ``fn`` gets one ``Seen`` for each of ``calls``, all from the same mesh and run. With ``every_mesh`` it gets a list
+    ``fn`` gets one ``Seen`` for each of ``calls``, all from one mesh and run. With ``every_mesh``, ``fn`` gets a list
     for each of ``calls``, with one ``Seen`` per mesh.
     """
 
@@ -172,12 +174,12 @@ class Check:
 
     @property
     def call(self) -> Call | Cases:
-        """The check's first call. Most checks have only one."""
+        """The check's first call. Most checks have only one call."""
         return self.calls[0]
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The tasks that it judges, in the order of its calls, each once."""
+        """The tasks that the check judges, in the order of the calls, each task once."""
         return tuple(dict.fromkeys(call.task for call in self.calls))
 
 
@@ -185,9 +187,9 @@ class Check:
 class Misconception:
     """A known wrong answer: the docstring is the hint, the body the mutant that proves the checks.
 
-    ``form_of``: the name of the misconception that this is another form of. ``gives``: takes the arguments of the first
-    check, and raises Failure unless a program's results are those of this mistake. ``breaks``: the statement's rules
-    that this mistake breaks, quoted.
+    ``form_of``: the name of the misconception that this is another form of. ``gives``: a function of the first check's
+    arguments that raises Failure unless a program's results are those of this mistake. ``breaks``: the rules that this
+    mistake breaks, quoted from the statement.
     """
 
     name: str
@@ -201,13 +203,13 @@ class Misconception:
 
     @property
     def known_as(self) -> str:
-        """The name in reports."""
+        """The misconception's name in reports."""
         return self.form_of or self.name
 
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """Another right solution of a task, which must pass every check; its docstring says how it differs."""
+    """Another right solution of a task, which must pass every check. The docstring says how this solution differs."""
 
     name: str
     fn: Callable[..., Any]

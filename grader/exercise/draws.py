@@ -1,4 +1,4 @@
-"""Ready-made functions for ``draw=``: ``array("B", "E", draw=draws.one_hot)``. They work along the last axis."""
+"""Ready-made functions for ``draw=``, along the last axis: ``array("B", "E", draw=draws.one_hot)``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def probabilities(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
 
 
 def causal_mask(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return which keys (last axis) a query (the axis before) attends to: up to its own; bool. Not random."""
+    """Return a bool mask that is not random: query i (second-last axis) attends to keys 0 to i (last axis)."""
     return np.broadcast_to(np.arange(shape[-1]) <= np.arange(shape[-2])[:, None], shape)
 
 
 def segments(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Draw document indices of tokens, int64: 0, 0, 0, 1, 1, 2, ... One token in four starts a new document."""
+    """Draw document indices of tokens, int64: 0, 0, 0, 1, 1, 2, ... About one token in four starts a new document."""
     starts = rng.random(shape) < 0.25
     starts[..., 0] = False
     return np.cumsum(starts, axis=-1)

@@ -1,4 +1,4 @@
-"""The Exercise of an author's file; each method declares one item and adds it."""
+"""The Exercise of an author's file. Each method declares one item and adds it to the exercise."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(eq=False)
 class Exercise(Asks):
-    """One exercise. Assigned to the name ``exercise`` at the top of its file.
+    """One exercise, which the author's file assigns to the name ``exercise``.
 
     Args:
         meshes: the default meshes of calls.
         stars: difficulty, 1 to 3.
-        extension: not counted in the module's total.
-        hidden_points: points of checks that this file lacks; ``build`` writes it into the files for learners.
+        extension: whether the module's total leaves out the exercise's points.
+        hidden_points: points of checks that a learner's file lacks. ``build`` writes ``hidden_points`` into the file.
 
     Attributes:
-        statement: the docstring of its file, up to ``## Going further``.
-        further: the text below that heading: learners get it after their code.
-        source: the text of its file.
-        grading_source: the text of the file beside it with checks and misconceptions, if there is one.
-        data: the digest of the files that its module's exercises may read.
+        statement: the docstring of the exercise's file, up to ``## Going further``.
+        further: the docstring below ``## Going further``, which learners get after their code.
+        source: the contents of the exercise's file.
+        grading_source: the contents of the second file, with checks and misconceptions; "" if there is none.
+        data: the digest of the files that the module's exercises may read.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -54,7 +54,7 @@ class Exercise(Asks):
     source: str = ""
     grading_source: str = ""
     data: str = ""
-    spaces: Sequence[Mapping[str, Any]] = ()  # names and values that its files declare
+    spaces: Sequence[Mapping[str, Any]] = ()  # for each file of the exercise, the names and values that it declares
     tasks: dict[str, Task] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -73,8 +73,8 @@ class Exercise(Asks):
     def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
         """Declare a global JAX function: array arguments by position, ``mesh`` and static keywords by name.
 
-        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types say how arrays are
-        sharded.
+        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types show how arrays
+        are sharded.
         """
         return self._declare(fn, "array", hints=hints, axis_types=declared.axis_types(axis_types))
 
@@ -90,8 +90,8 @@ class Exercise(Asks):
         """Declare a per-device function; its ``in_specs`` are the specs of the call's arguments.
 
         Args:
-            check_vma: as for ``jax.shard_map``; "both" asks and judges everything in both modes.
-            axis_types: as for a task.
+            check_vma: as for ``jax.shard_map``. With "both", the grader traces and judges everything in both modes.
+            axis_types: as for ``task``.
         """
         types = declared.axis_types(axis_types)
         if not isinstance(check_vma, bool) and check_vma != "both":
@@ -122,7 +122,7 @@ class Exercise(Asks):
         return thing
 
     def helper(self, thing: F) -> F:
-        """Declare a function or class for public checks: learners get it beside the checks, not in their file."""
+        """Declare a function or class for public checks, which learners get with the checks, not in their file."""
         return thing
 
     # calls and cases
@@ -147,12 +147,12 @@ class Exercise(Asks):
 
         Args:
             dims, hidden_dims: the size of every dimension: a number, or mesh-dependent, as ``4 * axis("x")``.
-            static, hidden_static: plain keywords of the task; hidden ones go with ``hidden_dims``.
+            static, hidden_static: plain keywords of the task. The grader uses ``hidden_static`` with ``hidden_dims``.
             wrt: arguments to differentiate with respect to, for the results that have a ``cotangent``.
-            cotangent: the result's; None for auxiliary results. Without it, the first result is a loss.
+            cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.
             returns: the structure of the result: ``("loss", like("params", "grads"))``.
-            steps: number of runs; a result named like an argument becomes that argument of the next step, all others
-                are drawn anew.
+            steps: number of runs; a result named like an argument becomes that argument of the next step. All other
+                arguments are drawn anew.
             args: an array, or a tree of arrays, for each argument of the task.
         """
         self._own_task(task, "call")
@@ -176,18 +176,18 @@ class Exercise(Asks):
         """Ask for the time of a call's program at other sizes.
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
-        The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have realistic sizes.
-        It is judged only if it equals the program of ``call`` operation by operation, so that the timed program is the
-        judged one.
+        The grader traces the program and lays it out in time (``seen.timeline``), but never runs it, so arrays may have
+        realistic sizes. The timed program must equal the program of ``call`` operation by operation; else the grader
+        does not judge its time.
 
         Args:
             call: the call with the judged values. If a dimension has another size in the timing call, its size in
                 ``call`` needs a prime factor of its own, larger than the number of devices.
             on: a slice; every mesh has as many devices as the slice has chips.
-            dims, hidden_dims: the sizes of the same dimensions.
-            meshes: meshes of the same axes, if those of ``call`` have too few devices.
-            axes: the slice's axes (0, 1, ...) under each mesh axis; by default the first that fit.
-            profile: which collectives overlap with the core: all ("ideal"), or those of a chip, by the chip's name.
+            dims, hidden_dims: the sizes for timing, with all dimensions of ``call``.
+            meshes: meshes with the axes of ``call``, if the meshes of ``call`` have too few devices.
+            axes: the slice's axes (0, 1, ...) under each mesh axis; by default the first axes that fit.
+            profile: the collectives that overlap with compute: all ("ideal"), or those of a chip, by the chip's name.
 
         Raises:
             AuthorError: a dimension or an axis that changes its size has no prime factor of its own in ``call``.
@@ -205,8 +205,8 @@ class Exercise(Asks):
         """Declare many calls of a plain function.
 
         Args:
-            public: argument sets shown to learners (in files of ``build``: JSON of them with outcomes).
-            hidden: draws more argument sets; left out of the files for learners.
+            public: argument sets that learners see; in learners' files, JSON of the argument sets and their outcomes.
+            hidden: a function that draws more argument sets; left out of learners' files.
         """
         self._own_task(task, "cases")
         if hidden is not None:
@@ -236,12 +236,12 @@ class Exercise(Asks):
         after: Check | Sequence[Check] = (),
         every_mesh: bool = False,
     ) -> Callable[[Callable[..., None]], Check]:
-        """Judge a call, or a relation between several. The function raises Failure through the functions of ``expect``.
+        """Judge a call, or a relation between calls. The function raises Failure through the functions of ``expect``.
 
         Args:
-            call: the function gets a ``Seen`` for each call, of the same mesh and run.
-            after: checks that must pass first. For a timing call the first check of its values is added.
-            every_mesh: the function gets a list for each call, with one ``Seen`` per mesh in order.
+            call: one call or several. The function gets a ``Seen`` for each call, all from one mesh and run.
+            after: checks that must pass first. For a timing call, the first check of the timed call's values is added.
+            every_mesh: whether the function gets a list for each call, with one ``Seen`` per mesh in order.
         """
         calls = related(call, every_mesh)
         worth, before = declared.points(points), self._names_of("after", after)
@@ -266,16 +266,17 @@ class Exercise(Asks):
         gives: Callable[..., None] | None = None,
         breaks: str | Sequence[str] = (),
     ) -> Callable[[Callable[..., Any]], Misconception]:
-        """Declare a known wrong answer, or wrong solution of a task (``fails`` names the checks it must fail).
+        """Declare a known wrong answer to a question, or a known wrong solution of a task.
 
         Args:
-            form_of: another form of this misconception, with its task, checks and hint. Places where the forms' results
-                differ are undefined, and submissions are not compared there.
-            gives: gets the arguments of the first of these checks. It compares the results with those of this mistake,
-                and raises Failure if they differ. A task that draws random numbers needs it, because no two programs
-                have equal results.
-            breaks: the rules that it breaks, quoted from the statement. ``verify`` requires one misconception for each
-                row under "What is checked".
+            fails: for a task, the checks that this wrong solution must fail.
+            form_of: the misconception that this is another form of. The forms have one task, one hint and one list of
+                checks. At places where the results of the forms differ, submissions are not compared.
+            gives: a function of the arguments of the first check in ``fails`` that raises Failure if a program's
+                results differ from those of this mistake. A task that draws random numbers needs ``gives``, because no
+                two programs have equal results.
+            breaks: the rules that this mistake breaks, quoted from the statement. ``verify`` requires one misconception
+                for each row under "What is checked".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -313,7 +314,7 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:
-        """Declare another right solution of a task, for ``verify`` to prove that it passes. Learners do not get it."""
+        """Declare another right solution of a task, which ``verify`` proves to pass and learners do not get."""
         if of is not None and (not isinstance(of, Task) or self.tasks.get(of.name) is not of):
             raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise: write its name without quotes")
 
@@ -336,7 +337,7 @@ class Exercise(Asks):
         return here + self.hidden_points
 
     def checks_of(self, task: Task | Question) -> list[Check]:
-        """Return the checks that judge this task, alone or together with others."""
+        """Return the checks that judge this task, alone or together with other tasks."""
         return [check for check in self.checks.values() if task in check.tasks]
 
     @property
@@ -357,7 +358,7 @@ class Exercise(Asks):
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
-        """Return the names of the checks that ``after`` or ``fails`` was given."""
+        """Return the names of the checks in an argument ``after`` or ``fails``."""
         found = declared.kinds(word, checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:
@@ -365,7 +366,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return the first check of each call that these calls time: it judges the values."""
+        """Return, for each timing call, the name of the first check of the timed call, which judges the values."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]
@@ -376,7 +377,7 @@ class Exercise(Asks):
         return next(iter(self.tasks.values()))
 
     def new_name(self, name: str) -> None:
-        """Check that the name is new. Raises AuthorError if the exercise has it."""
+        """Check that a name is new. Raises AuthorError if the exercise already has an item of this name."""
         for kind in (self.tasks, self.questions, self.checks, self.misconceptions, self.alternatives):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")

@@ -17,11 +17,11 @@ from grader.declared import AuthorError
 USUAL_RTOL = 0.02
 LEAST_OPTIONS = 3
 MOST_OPTIONS = 26
-"""Options have letters."""
+"""Largest number of options: each option has a letter."""
 LONGEST_OPTION = 160
 MOST_ENTRIES = 24
 LEAST_POINTS = 8
-"""Combinations of a formula's values. Formulas that differ may agree at fewer points."""
+"""Least number of points at which formulas are compared. At fewer points, different formulas may agree."""
 ORDER = "order"
 """The parameter that holds a choice's option keys in the order shown to a learner."""
 TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "incorrect"}
@@ -29,18 +29,18 @@ TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "
 
 @dataclass(frozen=True)
 class Scenario:
-    """The chip, mesh and arrays of one draw of a question. ``verify`` checks for every draw that they can exist.
+    """The chip, mesh and arrays of one draw of a question. ``verify`` checks that the scenario of every draw can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.
-        arrays: (shape, spec) of each array; axes that a question divides a dimension by count as its spec.
+        arrays: (shape, spec) of each array. A spec includes the mesh axes that the question divides a dimension by.
         chip: the chip; the mesh (or ``slice``) must be one of its slices.
-        slice: chips along each axis of the slice, if the question names it.
+        slice: chips along each axis of the slice, if the question names a slice.
         rings, lines: sizes of axes that wrap around, or do not, as the question or its answer assumes.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer, such as the hops' latency and the hardware's bandwidth.
-        branches: for answers like "the longer of two": the names of those chosen in this draw (``larger``).
+        branches: for answers such as "the longer of two times", the name of the longer time in this draw (``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Scenario:
 
 
 def larger(**named: float) -> str:
-    """Return the name of the largest: ``larger(hops=7e-6, bytes=2e-6)`` is "hops"."""
+    """Return the name of the largest number: ``larger(hops=7e-6, bytes=2e-6)`` is "hops"."""
     return max(named, key=named.__getitem__)
 
 
@@ -66,7 +66,7 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number. ``unit``: the unit of a bare number. ``rtol``: relative tolerance; None: the course's."""
+    """A number. ``unit``: the unit of a bare number. ``rtol``: relative tolerance; None for the course's tolerance."""
 
     unit: str
     rtol: float | None = None
@@ -88,28 +88,28 @@ class Choice:
 
 @dataclass(frozen=True)
 class Several(Choice):
-    """All options that apply. ``partial``: right options earn a part of the points, and wrong ones cost it."""
+    """All options that apply. ``partial``: right options earn a part of the points, and wrong options cost a part."""
 
     partial: bool = False
 
 
 @dataclass(frozen=True)
 class Order(Choice):
-    """All options, which are items to put into order. ``partial``: pairs in the right order earn a part."""
+    """All options, in the right order. ``partial``: pairs in the right order earn a part of the points."""
 
     partial: bool = False
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula as a text. ``symbols``: the values to draw from, by symbol; answers are compared at drawn points."""
+    """A formula as a string. ``symbols``: values by symbol, from which the points to compare answers at are drawn."""
 
     symbols: Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column.
+    """Numbers by row and column. ``columns``: the unit of each column. Without rows, each column has one number.
 
     ``partial``: each right number earns its part of the points.
     """
@@ -122,7 +122,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Written:
-    """A text for a person to read. ``rubric``: the rules for points, for the graders: a text, or items with points."""
+    """A text for a person to read. ``rubric``: the staff's rules for points, as a text or as items with points."""
 
     rubric: str | Mapping[str, tuple[float, str]]
 
@@ -136,7 +136,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Code(Written):
-    """The code of a task, for a person to read. ``task``: its name."""
+    """The code of a task, for a person to read. ``task``: the task's name."""
 
     task: str = ""
 
@@ -150,7 +150,7 @@ class Question:
 
     ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
     arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: the
-    label; '' for the sentence of the text with the question.
+    label; '' for the text's first sentence that ends in a question mark.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Question:
 def declared_question(
     answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any, title: Any
 ) -> Callable[[Callable[..., Any]], Question]:
-    """Return a decorator that makes a question of its function. Raises AuthorError for invalid arguments."""
+    """Return a decorator that makes a function into a question. Raises AuthorError for invalid arguments."""
     worth, choices, shown = declared.points(points), declared.params(params), declared.texts("hints", hints)
     if not isinstance(title, str) or "\n" in title:
         raise AuthorError(f"title is {declared.a(title)}, not one line of text")

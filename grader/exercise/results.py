@@ -1,4 +1,4 @@
-"""Declared results of a call: a tree of names. Results can be like an argument, and be fed back to the next step."""
+"""Declared results of a call: a tree of names. A result can become an argument of the next step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def like(argument: str, name: str = "") -> Like:
 
     Args:
         argument: the name of the argument.
-        name: the result's name, in messages and where steps feed it back; by default the argument's name.
+        name: the result's name; by default the argument's name, so that the result becomes the next step's argument.
     """
     for word, value in (("argument", argument), ("name", name)):
         if not isinstance(value, str) or not (value or "_").isidentifier():
@@ -39,9 +39,9 @@ class CallResult:
     """One array of a call's result.
 
     Attributes:
-        name: its name, such as ``grads['w1']``.
-        dtype: dtype of the argument's leaf that it matches; empty if the call's arguments together determine it.
-        feeds: index, among the leaves of all arguments, of the leaf that it becomes in the next step; or None.
+        name: the array's name, such as ``grads['w1']``.
+        dtype: dtype of the corresponding leaf of an argument; "" if all arguments together determine the dtype.
+        feeds: index, among the leaves of all arguments, of the leaf that the array becomes in the next step; or None.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _like(tree: Any, name: str, place: Mapping[str, int]) -> Any:
 
 
 def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
-    """Return ``found``. Raises AuthorError unless each argument named by a result can be fed back with all leaves."""
+    """Return ``found``. Raises AuthorError if results with an argument's name lack a leaf of the argument."""
     names = {result.name for result in flat(found)}
     for argument, tree in args.items():
         due = {name for name, _ in leaves(tree, argument)}
@@ -100,5 +100,5 @@ def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
 
 
 def names_of(tree: Any) -> Any:
-    """Return the tree with the name of each result."""
+    """Return a tree of results with each result replaced by its name."""
     return mapped(lambda result: result.name, tree)

@@ -32,12 +32,12 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
 
 
 def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the value call's mesh that corresponds to this one: an equal one, else the first."""
+    """Return the value call's mesh for a mesh of the timing call: an equal mesh, else the value call's first mesh."""
     return next((m for m in values.meshes if dict(m) == dict(mesh)), values.meshes[0])
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if the value call's sizes do not determine the sizes due on this mesh."""
+    """Raise AuthorError if the value call's sizes do not determine the timing call's sizes on this mesh."""
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(

@@ -1,7 +1,7 @@
-"""Functions for checks. Each compares observations with a requirement and raises Failure with data.
+"""Functions for checks. Each function compares observations with a requirement and raises Failure with data.
 
-NumPy only. A check compares shape and dtype before values, and the tolerance follows from the expected values. So a
-program's results may be wrong, but they cannot cause a grader error or widen the bound. NaN never passes, because every
+The functions use NumPy, not JAX. A check compares shape and dtype before values, and the tolerance follows from the
+expected values. So wrong results can neither cause a grader error nor widen the bound. NaN never passes, because every
 comparison is ``difference <= bound``.
 """
 

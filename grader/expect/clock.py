@@ -1,10 +1,10 @@
-"""Checks of calculated timings: the clock's timeline of a program. See docs/clock.md for its assumptions."""
+"""Checks of calculated timings: the clock's timeline of a program. docs/clock.md lists the clock's assumptions."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
 from grader.common.budget import BudgetUse
@@ -34,7 +34,7 @@ class _Kept:
         self.lock = threading.Lock()  # threads judge several submissions at a time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return the timeline. Raises the errors of ``timeline``."""
+        """Return a program's timeline, from the cache if possible. Raises the errors of ``timeline``."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -63,11 +63,11 @@ def laid_out(
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str | None = None,
 ) -> Timeline:
-    """Return a program's timeline, on the slice of its timing call or the named one.
+    """Return a program's timeline, on the slice ``on`` or else on the slice of its timing call.
 
     Raises:
         Failure: the program is too large, or has parts that only a compiler can interpret.
-        ValueError: no slice is named, or the mesh does not fit on it.
+        ValueError: no slice is named, or the mesh does not fit on the slice.
     """
     if on is None and timing is None:
         raise ValueError('name the slice, on="v5e:2x4": only exercise.timing says where a program runs')
@@ -83,76 +83,76 @@ def laid_out(
         raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
 
 
-def expect_overlap(
-    seen: Seen, kind: str, *, at_least: float = 0.9, work: float | None = None, on: str | None = None
-) -> None:
-    """Check that the step gains at least this part of the time that overlapping a kind of collective can save.
+def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
+    """Check that overlap saves at least the part ``at_least`` of the time that overlapping these collectives can save.
 
-    Without overlap, a step takes the time of the work plus the time that these collectives keep their busiest link
-    busy. The best step takes the longer of the two. Only the step's length decides, so a faster program never scores
-    lower, and additional work gains nothing. ``expect_flops`` checks that the work is done.
+    Without overlap, a step takes the time of the work plus the time for which the collectives occupy their busiest
+    link; the best step takes the longer of these two times. Only the step's length decides. So of two programs with the
+    same collectives the faster one never scores lower, and additional work gains nothing. ``expect_flops`` checks that
+    the work is done.
 
-    If the compiler of the timing call's slice ran (``--backend tpu:v5e:2x4``), its order decides: the check measures
-    the part of the collectives' time that overlaps with kernels. It does not decide for kinds that never run beside the
-    core on this chip, although ``profile="ideal"`` overlaps them.
+    If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step is the time of the program's
+    kernels by the clock plus the time that the core waits in the compiler's order. Kinds that never run beside the
+    core on this chip are judged by the clock alone, which overlaps them with ``profile="ideal"``.
 
     Args:
         kind: "permute", "all_gather", ...
-        work: seconds of the kernels that any right program needs. The default is the time of the program's own matmuls.
-        on: a slice, "v5e:2x4"; by default that of the timing call.
+        at_least: more than 0, up to 1.
+        work: seconds of everything else that any right program needs: its kernels, and collectives of other kinds that
+            cannot overlap.
+        on: a slice, "v5e:2x4"; by default the slice of the timing call.
     """
-    if kind not in KINDS or not 0 < at_least <= 1:
+    if kind not in KINDS or not 0 < at_least <= 1 or not work > 0:
         kinds = ", ".join(KINDS)
-        raise ValueError(f"expect_overlap: {kind!r} must be one of {kinds}, and at_least more than 0, up to 1")
-    line, compiled = _timeline(seen, kind, on)
+        raise ValueError(
+            f"expect_overlap: {kind!r} must be one of {kinds}, at_least more than 0, up to 1, and work more than 0"
+        )
+    line, by = _timeline(seen, kind, on)
     share = line.shares().get(kind)
     if share is None or not share.total:
-        by = f" by the compiler's order ({line.profile})" if compiled else ""
         raise Failure(f"the program has no {kind} that takes time{by}", expected=kind)
-    needed = line.products if work is None else round(work * 1e12)
-    found = share.part if compiled else line.gained(kind, needed)
+    needed = round(work * 1e12)
+    found = line.gained(kind, needed)
     if found >= at_least:
         return
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, found, at_least, 0)
-    if compiled:
-        order = f"the compiler's order ({line.profile})"
-        why = f"{part} of all {kind} time overlaps with kernels in {order}; the check requires {due}"
-    else:
-        why = _gain(line, kind, needed, part, due)
     raise Failure(
-        f"{_exposed(worst, waits=not compiled)}; {why}",
+        f"{_exposed(worst, waits=not by)}; {_gain(line, kind, needed, by)}, so it saves {part} of the difference; "
+        f"the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=_place(worst.file, worst.line),
     )  # fmt: skip
 
 
-def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, bool]:
-    """Return the timeline, and whether it is the compiler's. Raises Failure if the compiler cannot time the program."""
+def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
+    """Return the timeline, and '' or the words that name the compiler. Raises Failure if it cannot be timed.
+
+    With a compiler, the core waits as in the compiler's order, and its work is the clock's, because a compiler's
+    kernels include copies that no student wrote.
+    """
     line = seen.clock(on=on)
     if on is not None or seen.chip is None or kind not in ASYNCHRONOUS.get(line.chip, ()):
-        return line, False
+        return line, ""
     try:
-        return seen.chip(), True
+        chip = seen.chip()
     except Untimed as error:
         place = _place(error.file, error.line)
         raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
+    return replace(chip, step=line.busy + chip.idle, busy=line.busy), f" in the compiler's order ({chip.profile})"
 
 
-def _gain(line: Timeline, kind: str, work: int, part: str, due: str) -> str:
-    """Explain how much of the possible gain the step reaches."""
+def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
+    """Compare the step with one that overlaps nothing and with the best one."""
     talks = line.talking(kind)
-    if not work:
-        return f"the program has no matmuls that {kind}s could overlap with"
     return (
         f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "
         "one after the other, "
-        f"and {show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}, "
-        f"so it saves {part} of the difference; the check requires {due}"
+        f"and {show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}{by}"
     )
 
 
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
-    """Check the step's time in seconds, on the slice of the timing call or the named one (``on="v5e:2x4"``)."""
+    """Check the step's time in seconds, on the slice ``on="v5e:2x4"`` or else on the slice of the timing call."""
     line = seen.clock(on=on)
     seen.spent.append(BudgetUse("expect_step_time", line.step / 1e12, at_most))
     if seen.measuring or line.step <= at_most * 1e12:
@@ -171,14 +171,14 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs and waste at most this part of their FLOPs.
+    """Check that the devices do all useful FLOPs and waste at most the part ``at_most`` of their FLOPs.
 
     In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but useless work.
-    Arithmetic besides matmuls has the same budget as the matmuls, as in ``expect_flops``.
+    All arithmetic besides matmuls has a budget as large as the budget of the matmuls, as in ``expect_flops``.
 
     Args:
-        useful: FLOPs of the matmuls of the whole program on one device.
-        at_most: 0 to 1; for GPipe with P stages and M microbatches (P - 1)/(M + P - 1).
+        useful: FLOPs of all matmuls if one device computes the whole program.
+        at_most: 0 to 1; for GPipe with P stages and M microbatches, (P - 1)/(M + P - 1).
     """
     devices = 1
     for size in seen.mesh.values():
@@ -226,7 +226,7 @@ def _percent(part: float, digits: int) -> str:
 
 
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Describe how long a collective is exposed; with ``waits`` also what it waits for and what waits for it."""
+    """Describe how long a collective is exposed. ``waits``: whether to add the operations before and after it."""
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
@@ -243,7 +243,7 @@ def _place(file: str | None, line: int | None) -> str:
 
 
 def show_time(picoseconds: float, digits: int = 5) -> str:
-    """Return ``298.97 us``: ``digits`` digits in all, one to three of them before the point."""
+    """Return text such as ``298.97 us``, with ``digits`` digits in total and one to three digits before the point."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
         if picoseconds >= size:
             return f"{picoseconds / size:.{digits}g} {unit}"

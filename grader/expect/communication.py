@@ -18,12 +18,12 @@ Key = tuple[str, tuple[str, ...], bool]
 
 
 def expect_collectives(seen: Seen, **wanted: Counts) -> None:
-    """Check for exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
+    """Check that exactly these collectives run: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
-    Keys are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to the count on every path, with
-    loops multiplied out. Axes of size 1 move nothing and are ignored on both sides. Every collective that runs counts
-    against the limit. Only collectives that matter (see ``mattering``) count as done. Each group must hold all devices
-    along its axes: smaller groups, such as pairs, count as a different collective.
+    Keywords are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to the number of runs on every
+    path, in all rounds of loops. Collectives over axes of size 1 move nothing and do not count. Every collective that
+    runs counts against the limit. Only collectives that matter (see ``mattering``) count as done. Each group must hold
+    all devices along its axes: smaller groups, such as pairs, count as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -44,10 +44,10 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
 
 def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float]) -> None:
-    """Check for these collectives or fewer, and no others: ``expect_at_most(seen, all_gather={"x": 2})``.
+    """Check that no collectives run beyond these: ``expect_at_most(seen, all_gather={"x": 2})``.
 
-    Use it if a right program may need fewer. Keys are those of ``expect_collectives``, values are counts or
-    ``between(right, wrong, at=count)``.
+    Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. Values are
+    counts or ``between(right, wrong, at=count)``.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -67,7 +67,7 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record how often each collective runs: the maximum, or the minimum if only it differs from the budget."""
+    """Record how often each collective runs: the maximum; if the maximum equals the budget, the minimum."""
     for kind, budget in budgets.items():
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names
@@ -78,7 +78,7 @@ def _record(
 
 
 def _found(seen: Seen) -> dict[Key, Interval]:
-    """Return how often each kind of collective runs per axes. Raises Failure if a loop's rounds are unknown."""
+    """Return how often each kind of collective runs over which axes. Raises Failure if a loop's rounds are unknown."""
     by_kind: dict[Key, list[Collective]] = {}
     for c in seen.collectives:
         if not c.rounds.known:
@@ -133,7 +133,7 @@ def expect_no_collectives(seen: Seen) -> None:
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """Check that no other kinds of collectives run; any number of these kinds may run."""
+    """Check that only collectives of these kinds run, in any number."""
     if seen.measuring:
         return
     for c in seen.collectives:
@@ -150,8 +150,8 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
     """Check that no device sends more than ``at_most`` bytes (over ``axis``, or in total), on any path.
 
     Args:
-        at_most: None: no budget.
-        at_least: bytes that each device sends, on every path, by collectives that matter (see ``mattering``).
+        at_most: bytes; None for no budget.
+        at_least: bytes that each device must send, on every path, by collectives that matter (see ``mattering``).
         axis: a collective counts for each axis that one of its groups crosses, even if the group does not span the
             axis.
     """

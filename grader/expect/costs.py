@@ -24,9 +24,9 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     Args:
         at_most: ``between(right, wrong)``, in bytes; ``verify`` reports any other budget.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": arguments, results and
-            temporaries at the peak, by liveness, in the program's order. "clock": the same in the order of a timing
-            call's timeline, in which a collective's result lives from its start.
-        arguments: False leaves out the arguments, which every program holds. XLA's number never includes them.
+            temporaries at the peak, by liveness, in the program's order. "clock": as "program", but in the order of a
+            timing call's timeline, in which a collective's result lives from the collective's start.
+        arguments: False leaves out the arguments, which every program holds. XLA's number never includes arguments.
     """
     if by not in get_args(Reckoner):
         raise ValueError(f"memory by {by!r}: there are {', '.join(get_args(Reckoner))}")
@@ -74,13 +74,13 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
 def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 0) -> None:
     """Check that matmuls, and separately all other arithmetic, cost at most this many FLOPs per device, on any path.
 
-    Matmuls written as multiplications and sums count as matmuls. The other arithmetic has the same budget, so
-    disguising a matmul gains nothing.
+    Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a budget of this size, too,
+    so disguising a matmul gains nothing.
 
     Args:
-        at_most: per device; None: no budget.
+        at_most: FLOPs per device; None for no budget.
         at_least: FLOPs of matmuls that matter (``mattering``) per device, on every path. For a timing call, which has
-            no values, this shows that the work is done.
+            no values, this bound shows that the work is done.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")
@@ -135,7 +135,7 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Format both amounts with ``digits`` digits, or with more if they would look equal.
+    """Format two amounts with ``digits`` digits, or with more digits if they would look equal.
 
     Args:
         show: formats an amount with a number of digits.
@@ -148,7 +148,7 @@ def told_apart(show: Callable[[float, int], str], one: float, other: float, digi
 
 
 def show_bytes(n: float, digits: int = 1) -> str:
-    """Return ``1.5 KiB``: powers of 1024, at most ``digits`` decimals."""
+    """Return text such as ``1.5 KiB``, with units that are powers of 1024 and at most ``digits`` decimals."""
     if not math.isfinite(n):
         return str(n)
     for unit in ("B", "KiB", "MiB", "GiB"):

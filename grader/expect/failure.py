@@ -14,7 +14,7 @@ class Compared:
     """A result and the expected values, device by device.
 
     Attributes:
-        held, due: the values of each device; ``due`` as float64 or complex128.
+        held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
         good: masks of the right values.
         bound: largest allowed error.
         informative: masks of the values that show the cause of the mistake; None means all.
@@ -34,15 +34,15 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data for the renderer (None if there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as the arguments; for secret inputs only ``shardlings appeal`` shows it.
-        layouts: ``(mesh, shape, slices)`` to draw, the learner's and, if it differs, the expected one.
-        values: ``(expected, actual)``, some values where they first differ; shown only for public checks on public
-            data.
-        wrong: the devices to mark in the learner's layout; empty if all are wrong.
-        compared: the compared values, for checks on values; it never leaves the judge.
-        spread: relative difference allowed between the data of two programs with the same mistake.
+        staff: one line for staff only, such as the arguments; for secret inputs, only ``shardlings appeal`` shows it.
+        layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
+        values: ``(expected, actual)``, a few values from the first difference on, which reports show only for public
+            checks on public data.
+        wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
+        compared: the compared values, for checks on values, which never leave the judge.
+        spread: largest relative difference between the data of two failures that come from one mistake.
         of: the name of the result.
-        others: the failures of the other results that were compared at once.
+        others: the failures of all other results that the check compared together with this result.
     """
 
     def __init__(

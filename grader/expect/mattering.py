@@ -1,7 +1,7 @@
-"""Find the operations that matter: changing their results changes a result of the task. Only these count as done.
+"""Find the operations that matter, which means that changing their results changes a result of the task.
 
-A timing call takes over the operations that matter in the call that it times. If the program does not run, the
-operations that a result depends on matter.
+Only operations that matter count as done. A timing call takes over the operations that matter in the call that it
+times. If the program does not run, the operations that a result depends on matter.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
 
 
 class CannotSay(Exception):
-    """The grader failed while it changed what operations return."""
+    """The grader failed while it ran a program with changed results of operations."""
 
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
-    """Return the collectives that matter. The compiler's own always do, because they move data that is needed."""
+    """Return the collectives that matter. Collectives that the compiler added always matter: they move needed data."""
     found = _matter(seen, poison.COLLECTIVES)
     return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
 
 
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
-    """Return the indices, in the order of ``walk``, of this kind's operations that matter; None if unknown."""
+    """Return the indices, in the order of ``walk``, of a kind's operations that matter; None if unknown."""
     found = _matter(seen, what)
     if found is None or seen.operations is None:
         return None
@@ -54,7 +54,7 @@ def flops_that_matter(seen: Seen) -> Interval:
     done = matmul_flops(seen.operations, chosen)
     if all(op.manual for op in seen.operations.walk() if op.flops):
         return done
-    every = matmul_flops(seen.operations)  # FLOPs of whole arrays outside shard_map; each device does its part
+    every = matmul_flops(seen.operations)  # outside shard_map, FLOPs of whole arrays; each device does a part of them
     least, most = (
         d / e if e and e < math.inf else 1.0 for d, e in ((done.least, every.least), (done.most, every.most))
     )
@@ -62,7 +62,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 
 def idle_note(seen: Seen) -> str:
-    """Return a note with the line of the first matmul that does not count, and the reason; '' if all count."""
+    """Return text with the line of the first matmul that does not count, and the reason; '' if all matmuls count."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return ""
@@ -73,13 +73,13 @@ def idle_note(seen: Seen) -> str:
 
 
 def place_of(op: Operation) -> str:
-    """Return ``line 7: ``, with the cell if the file is one; '' if the line is not known."""
+    """Return an operation's place, ``line 7: `` or ``cell 3, line 7: ``; '' if the line is not known."""
     cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
     return f"{cell}line {op.line}: " if op.line else ""
 
 
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
-    """Return the FLOPs of matmuls over all paths, loops multiplied out. ``chosen``: only these indices in ``walk``."""
+    """Return the FLOPs of matmuls over all paths and rounds of loops. ``chosen``: indices in ``walk`` that count."""
     numbers = {id(op): n for n, op in enumerate(program.walk())}
 
     def of_body(body: Body) -> Interval:

@@ -1,4 +1,4 @@
-"""Check what an operation waits for, and what can run beside it.
+"""Check which operations an operation waits for, and which can run at the same time.
 
 An operation's name is StableHLO's ("dot_general"), a collective's kind ("permute"), or "matmul" for all matmuls.
 Operations that no result needs are left out, because the compiler drops them.
@@ -18,10 +18,10 @@ MAX_PAIRS = 1_000_000
 
 
 def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Literal["any", "same"] = "any") -> None:
-    """Check that no ``what`` needs an ``on``: ``expect_not_waiting(seen, "permute", on="matmul")``. Covers all paths.
+    """Check that no ``what`` waits for an ``on`` on any path: ``expect_not_waiting(seen, "permute", on="matmul")``.
 
-    With ``rounds="same"``, only an ``on`` in the same round of the innermost loop counts. Carried values may depend on
-    any.
+    With ``rounds="same"``, only an ``on`` in the same round of the innermost loop counts. The values that the loop
+    carries may depend on any ``on``.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, on)
@@ -36,7 +36,7 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
 
-    Then the two can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
+    Such two operations can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
     permutes. An ``of`` that does not matter (``mattering``) does not count.
     """
     graph, those = _those(seen, what)
@@ -57,7 +57,7 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
-    """Return the operations of this name (collectives: those in ``seen``). Raises Failure if there are none."""
+    """Return the operations of a name (for collectives, those in ``seen``). Raises Failure if no operation has it."""
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")
     graph = Dependency(seen.operations)
@@ -103,7 +103,7 @@ def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
 
 
 def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
-    """Return ``permute of float32[16, 24] over x`` and its line."""
+    """Return a description such as ``permute of float32[16, 24] over x in line 7``."""
     op = graph.places[number].op
     arrays = [graph.program.values[v] for v in op.operands[:1]]
     about = op.communication

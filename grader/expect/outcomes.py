@@ -22,9 +22,9 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
 
     Args:
         where: ``where(args) -> bool`` selects cases.
-        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Equal values count as
-            equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
-        ints: 3.0 does not equal 3, as in a shape. The bounds of a slice are always ints.
+        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Values of different types
+            may be equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
+        ints: if True, 3.0 does not equal 3, as in a shape. The bounds of a slice are always ints.
     """
     cases = [c for c in seen.outcomes if where is None or where(c[0])]
     if not cases:
@@ -41,7 +41,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
 
 
 def _why(got: Outcome, want: Outcome, ints: bool) -> str:
-    """Return a note on a difference between the two values that a reader may overlook."""
+    """Return text on a difference between the two values that a reader may overlook; '' if there is none."""
     if got.error or want.error:
         return ""
     if got.value is None:
@@ -55,7 +55,7 @@ def _at_line(outcome: Outcome) -> str:
 
 
 def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
-    """Return True if both returned the same value, or both raised the same kind of error."""
+    """Return True if both functions returned equal values, or raised errors of one kind."""
     if want.error or got.error:
         return want.error is not None and want.error in (got.error, *got.kinds)
     return _same(got.value, want.value, rtol, ints)
@@ -88,7 +88,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
         return False
     if ints and isinstance(want, int) and not isinstance(got, int):
         return False
-    if got == want:  # infinities, too
+    if got == want:  # this covers infinities, too
         return True
     if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, but subtracts them inexactly
         return False
@@ -99,7 +99,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
 
 
 def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
-    """Return the first float where an int is needed."""
+    """Return the first float where an int is needed; None if there is none."""
     if isinstance(want, slice) and isinstance(got, slice):
         return _float_for_int(_bounds(got), _bounds(want), True)
     if isinstance(want, list | tuple) and isinstance(got, list | tuple):
@@ -118,7 +118,7 @@ def _bounds(part: slice) -> tuple[Any, Any, Any]:
 
 
 def _trimmed(spec: Any) -> list:
-    """Return entries without trailing None: P('x') and P('x', None) mean the same for a two-dimensional array."""
+    """Return a spec's entries without trailing None, because P('x') and P('x', None) are one layout of a 2D array."""
     entries = list(spec.partitions)
     while entries and entries[-1] is None:
         entries.pop()
@@ -126,7 +126,7 @@ def _trimmed(spec: Any) -> list:
 
 
 def show_value(value: Any) -> str:
-    """Return a value as a learner would type it, cut if long."""
+    """Return a value as a learner would type it, cut short if it is long."""
     text = show_spec(value) if is_spec(value) else repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 

@@ -13,10 +13,10 @@ from grader.expect.values import one_array
 
 
 def expect_spec(got: Any, spec: Any) -> None:
-    """Check that each device holds the part that ``spec`` gives it.
+    """Check that each device holds the part that ``spec`` assigns to the device.
 
     Layouts are compared, not texts: P('x') and P('x', None) are one layout, P(('x', 'y')) and P(('y', 'x')) are two.
-    For a tree, ``spec`` holds for every leaf, or is a tree of specs.
+    For a tree of results, ``spec`` is one spec for all leaves, or a tree of specs.
     """
     leaf_by_leaf(_laid_out, got, spec, prefix=True)
 
@@ -25,7 +25,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)
-    except ValueError:  # another check compares the shape, or the reference fails as well
+    except ValueError:  # the shape is wrong, which another check reports, or else the reference fails, too
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.laid == wanted:
@@ -46,10 +46,10 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 
 
 def expect_shard_map(seen: Seen) -> None:
-    """Check that the arithmetic is in the body of ``jax.shard_map``: then the learner, not the compiler, divides it.
+    """Check that the arithmetic is in the body of ``jax.shard_map``, where the learner, not the compiler, divides it.
 
-    Outside of it a program may spend one operation per element of its arguments and results: to scale a result, add two
-    arrays or take a mean. All arithmetic on data that the results depend on counts.
+    Outside the body, a program may spend one operation per element of its arguments and results: to scale a result, add
+    two arrays or take a mean. All arithmetic on data that the results depend on counts.
     """
     if not seen.mapped:
         raise Failure(

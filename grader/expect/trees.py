@@ -17,7 +17,7 @@ def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, pre
         prefix: a leaf of ``want`` may apply to all leaves below its place.
 
     Raises:
-        Failure: for the first leaf that fails, with its name in front; ``others`` has the other leaves' failures.
+        Failure: of the first leaf that fails, with the leaf's name in front. ``others`` holds all further failures.
         ValueError: the trees' structures differ, which is the check's mistake.
     """
     failures: list[Failure] = []

@@ -35,18 +35,19 @@ def expect_close(
 
     The bound follows from the expected dtype's epsilon and the number of terms summed per element: ``eps * (4 +
     2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types accumulate in float32; only a sum
-    over devices, at most 8 terms, is rounded to them. The bound never depends on the returned values. If matmul
-    operands are rounded to less than the expected dtype (``Sharded.factors``), the bound is at least FACTORS times
-    their epsilon for any number of terms, as errors grow with the sum. One matmul is off by half an epsilon, a chain of
-    a few by up to three. If results are further off, a run in float32 decides.
+    over devices, of at most 8 terms, is rounded to 16 bits. The bound never depends on the returned values. If matmul
+    operands are rounded to less than the expected dtype (``Sharded.factors``), the bound is at least FACTORS times the
+    operands' epsilon, for any number of terms, because errors grow with the sum. The error of one matmul is half an
+    epsilon, that of a chain of a few matmuls up to three epsilons. If the error exceeds the bound, a run in float32
+    decides.
 
     Args:
-        got: an output array, or a tree of them.
-        want: reference, best computed in float64; for a tree, the same tree of references.
+        got: an output array, or a tree of output arrays.
+        want: reference, best computed in float64; for a tree, a tree of references.
         terms: length of the longest reduction behind one element.
         scale: replaces ``max|want|``.
-        dtype: name of the result's dtype; by default that of the call's arguments. None: any dtype that is as accurate
-            as the arguments'.
+        dtype: name of the result's dtype; by default the dtype of the call's arguments; None for any dtype that is as
+            accurate as the arguments' dtype.
     """
     leaf_by_leaf(lambda g, w: _close(g, w, terms, scale, dtype), got, want)
 
@@ -114,7 +115,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
     one_array(got)
     want = wide(np.asarray(want))
     if not np.isfinite(want).all():
-        if got.step > 1:  # the reference was computed from earlier results
+        if got.step > 1:  # the reference was computed from the program's results of the previous step
             raise Failure("the results of the step before lead to NaN or infinite values")
         raise ValueError("the reference of this check is not finite")
     due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
@@ -130,7 +131,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Describe a wrong shape; for a body, what each device returns, not what ``out_specs`` makes of it."""
+    """Describe a wrong shape. For a body, describe the shape that each device returns, before ``out_specs`` applies."""
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
@@ -144,7 +145,7 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device with wrong values, and show some; draw the layout if other devices are right.
+    """Raise Failure for the first device with wrong values. If some devices are right, draw the layout.
 
     Args:
         want: the reference as float64 or complex128.
@@ -175,7 +176,7 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
 
 
 def _some(values: np.ndarray, first: tuple[int, ...]) -> str:
-    """Return a few values from the first wrong one on, along the last dimension: ``2.5, -1, nan, ...``."""
+    """Return a few values from the first wrong value on, along the last dimension: ``2.5, -1, nan, ...``."""
     row = values[first[:-1]][first[-1] :] if first else values.reshape(1)
     shown = [str(v) if values.dtype.kind in "biu" else f"{v:.5g}" for v in row[:SHOWN].tolist()]
     return ", ".join([*shown, *(["..."] if len(row) > SHOWN else [])])

@@ -1,7 +1,7 @@
 """The hardware table that every question is computed from, with lookup and description of its rows.
 
-The table is frozen and versioned: vendors' pages differ from it by about 10 % and change, so a question prints the row
-it uses. Change a number only together with ``TABLE_VERSION``.
+The table is frozen and versioned, because vendors' pages change and differ from the table by about 10 %. A question
+prints the row that it uses. Change a number only together with ``TABLE_VERSION``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ BOOK_7X = ("jax-ml/scaling-book pull requests 115 and 116 (4x4x144 corrected to 
 
 @dataclass(frozen=True)
 class Chip:
-    """One TPU generation, per chip.
+    """One TPU generation, with numbers for one chip.
 
     Attributes:
         pod: chips along each axis of a full pod. host: chips along each axis of one host.
         hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s); for 7x, int8 is also its fp8 rate.
-        ici: one-way bandwidth W1 of a link, bytes/s; the other direction has as much at the same time.
+        ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in both directions at the same time.
         pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
         wrap_whole: an axis wraps around only if it has exactly this size.
-        wrap_cube: an axis wraps around if it is a multiple of this, in slices made of full cubes of this side.
-        source: title. date: of the source.
+        wrap_cube: an axis wraps around if its size is a multiple of this, in slices made of full cubes of this side.
+        source: the source's title. date: the source's date.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Chip:
 
     @property
     def torus(self) -> int:
-        """Axes of the network: 2 (four neighbours) or 3 (six)."""
+        """Axes of the network: 2 (four neighbours) or 3 (six neighbours)."""
         return len(self.pod)
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU generation, per GPU; None if the table has no number.
+    """One GPU generation, with numbers for one GPU. A number is None if the table lacks it.
 
     Attributes:
         hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
         low_dtype: dtype of ``low``. egress: bytes/s out of one GPU into its node's switch (W1).
         node_egress: bytes/s out of one node. node: GPUs in one node. note: remarks on the row.
-        assumed: note to print if ``node_egress`` is not from the source.
+        assumed: text to print if ``node_egress`` is not from the source.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Gpu:
     assumed: str = ""
 
 
-# Rows in the order of the source. v3's wraparound (full pod side only) is this table's assumption.
+# Rows are in the order of the source. That v3 wraps around only on a full pod side is an assumption of this table.
 CHIPS: dict[str, Chip] = {
     c.name: c
     for c in (
@@ -137,7 +137,7 @@ def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
     """Return a row of the table by name ("v5e", "TPU v5e", "h100"); a row is returned unchanged.
 
     Raises:
-        ValueError: the table has no such row; the message names the nearest one.
+        ValueError: the table has no such row. The message suggests the nearest name.
     """
     if isinstance(chip, Chip | Gpu):
         return chip
@@ -199,7 +199,7 @@ def _describe_gpu(g: Gpu) -> str:
 
 
 def _provenance(row: Chip | Gpu) -> str:
-    """Return ``table 2026-11, from How To Scale Your Model of 2025-02-04``: table version, source and its date."""
+    """Return ``table 2026-11, from How To Scale Your Model of 2025-02-04``: table version, source, source's date."""
     return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 

@@ -1,4 +1,4 @@
-"""Rooflines: times of arithmetic and memory at their peak rates, and the intensities where the two are equal."""
+"""Rooflines: times of arithmetic and memory at peak rates, and the intensities at which the two times are equal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 def link_intensity(chip: str | Chip | Gpu) -> float:
     """Return the FLOP per communicated byte above which a collective can overlap fully with bf16 arithmetic.
 
-    C / W with both directions of a link on a TPU ring (2550 on v5p), C / egress on a GPU (2200 on H100).
+    On a TPU ring: C / W with both directions of a link (2550 on v5p). On a GPU: C / egress (2200 on H100).
     Source: How To Scale Your Model, 'How to Parallelize a Transformer for Training'.
     """
     row = lookup(chip)

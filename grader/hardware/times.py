@@ -24,7 +24,7 @@ def hop_time() -> float:
 def latency(n: int | Sequence[int], topology: str = "ring") -> float:
     """Return seconds of an all-gather or reduce-scatter of almost no data: hops × 1 µs (an all-reduce: twice that).
 
-    Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never their sum.
+    Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never the sum of both.
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
     return hops(n, topology) * HOP_TIME
@@ -44,16 +44,16 @@ def all_gather_time(
     """Return seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
 
     ring, "book": V/W, with W both directions of a link. Exact for whole shards on an even ring: ⌊N/2⌋ steps of V/N
-        over W1 (the last step carries the same shard round both sides).
+        over W1 (in the last step, both directions carry one shard).
     ring, "exact": (N-1)/N·V/W, the optimum: every device receives (N-1)/N of V over two incoming links.
-    one_way_ring, line, switch: V·(N-1)/(N·W1) in both models. On a line the end device receives everything
-        over its one link; behind a switch W1 is the device's egress.
+    one_way_ring, line, switch: V·(N-1)/(N·W1) in both models. On a line, the device at the end receives everything
+        over one link. Behind a switch, W1 is the device's egress.
 
     Args:
         bytes: V, the full logical array over this axis group.
         n: devices in the group, over all its axes.
-        axes: mesh axes used at once; each adds its links (V/(axes·W)). Parts of the array take the axes in different
-            orders, so that all links are equally busy. That reaches "exact" for unequal axes, too.
+        axes: mesh axes used at once. Each axis adds its links: V/(axes·W). Parts of the array take the axes in
+            different orders, so that all links are equally busy. Different orders reach "exact" for unequal axes, too.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """
@@ -72,8 +72,8 @@ def reduce_scatter_time(
 ) -> float:
     """Return seconds to reduce-scatter an array of ``bytes`` (unreduced on each of ``n`` devices), bandwidth only.
 
-    Equal to the all-gather, its transpose: partial sums as large as the shards take the same routes backwards.
-    Arguments, models and source as ``all_gather_time``.
+    The time equals that of an all-gather, the transpose: partial sums as large as shards take the routes backwards.
+    Arguments, models and source are as in ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -91,9 +91,9 @@ def all_reduce_time(
     """Return seconds to all-reduce an array of ``bytes``, bandwidth only: a reduce-scatter, then an all-gather.
 
     Args:
-        sharp: the switch adds (SHARP): each device sends its array once, V/W1. Topology "switch" only.
+        sharp: whether the switch adds (SHARP), so that each device sends its array once, V/W1. Only for "switch".
 
-    Other arguments, models and source as ``all_gather_time``.
+    All other arguments, models and sources are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
         raise ValueError(f"only a switch can add in the network (SHARP); topology is {topology!r}")
@@ -114,7 +114,7 @@ def all_to_all_time(
 ) -> float:
     """Return seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
 
-    ring: V/(4·W). Exact for an even N, where the chunk for the opposite device goes half each way;
+    ring: V/(4·W). Exact for an even N, where half of the chunk for the opposite device goes each way;
         "exact" for an odd N: times 1 - 1/N².
     one_way_ring: V·(N-1)/(2·N·W1) in both models.
     line: V/(4·W1), set by the middle link; "exact" for an odd N: times 1 - 1/N².

@@ -1,4 +1,4 @@
-"""Slices of a torus: the available ones, the axes that wrap around, and the hops that a shard travels."""
+"""Slices of a torus: which slices are available, which axes wrap around, and how many hops a shard travels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.hardware.chips import Chip, tpu, unknown
 Topology = Literal["ring", "one_way_ring", "line", "switch"]
 
 RING_SLICES: tuple[tuple[int, ...], ...] = ((2, 2),)
-"""Slices with one ring through all chips although no axis wraps around: in 2x2 each chip has both neighbours."""
+"""Slices in which all chips form one ring of neighbours although no axis wraps around: the four chips of 2x2."""
 
 FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 """Available slices of a 16x16 pod (v5e, v6e), shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
@@ -24,7 +24,7 @@ SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2
 
 
 LARGEST_SLICES: dict[str, tuple[int, ...]] = {"v5p": (16, 16, 24)}
-"""The largest slice of a pod, where it is not the whole pod. Source: Cloud TPU documentation, 'TPU v5p'."""
+"""The largest slice of a pod, if not the whole pod. Source: Cloud TPU documentation, 'TPU v5p'."""
 
 
 def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:
@@ -33,7 +33,7 @@ def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = 
     Args:
         chip: a TPU.
         axis_size: chips along the axis.
-        slice_shape: chips along each axis of the slice. Without it a 3D-torus axis is assumed to be in full cubes.
+        slice_shape: chips along each axis of the slice. If None, a 3D-torus axis is assumed to be in full cubes.
 
     Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
     """
@@ -57,7 +57,7 @@ def axis_topology(
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     """Return True if all chips of a slice, as one group, form a ring of neighbours.
 
-    On every TPU a slice of 2x2 does (see ``RING_SLICES``); a single axis does if it wraps around.
+    The 2x2 slices of all TPUs form a ring (``RING_SLICES``), as do slices with a single axis that wraps around.
     """
     real = tuple(n for n in slice_shape if n > 1)
     if real in RING_SLICES:
@@ -87,10 +87,10 @@ def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
 def slice_problem(
     chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
 ) -> str:
-    """Return why no such slice exists; '' if one does.
+    """Return why no slice meets these conditions; '' if a slice does.
 
     Args:
-        shape: chips along each of its axes, in any order. count: total chips, if the shape is not given.
+        shape: chips along each axis of the slice, in any order. count: total chips, if the shape is not given.
         rings, lines: sizes of axes that must, or must not, wrap around.
     """
     row = tpu(chip)
@@ -132,7 +132,7 @@ def hops(n: int | Sequence[int], topology: str = "ring") -> int:
 
 
 def check_topology(topology: str) -> None:
-    """Raise ValueError if this is not a ``Topology``."""
+    """Raise ValueError if a name is not a ``Topology``."""
     if topology not in get_args(Topology):
         raise ValueError(unknown("topology", topology, get_args(Topology)))
 

@@ -1,5 +1,5 @@
 """Read submissions: folders, archives, notebooks, names, students.
 
-In: a path. Out: a ``Submission``, with the text for each exercise. This package executes nothing, and must not import
-JAX, the course or the judge.
+The package turns a path into a ``Submission``, with the code for each exercise. The package executes nothing, and
+must not import JAX, the course or the judge.
 """

@@ -25,10 +25,10 @@ class Archive:
     """The contents of an archive.
 
     Attributes:
-        files: for each ``.py`` file and notebook that may be read, its name and its number in the archive.
-        notes: on members that are not read.
-        times: when each of the files was changed.
-        manifest: the content of the archive's manifest; empty if it has none.
+        files: name and number in the archive of each ``.py`` file and notebook that may be read.
+        notes: remarks on members that are not read.
+        times: when each file was last changed.
+        manifest: the content of the archive's manifest; empty for an archive without a manifest.
         is_dated: whether the times and the manifest can be read.
     """
 
@@ -43,7 +43,7 @@ class OpenArchive:
     """An archive's members. Raises Refused for bytes that are not an archive."""
 
     def __init__(self, data: bytes) -> None:
-        # The zip's own count of members can be wrong, and ZipFile builds an object for each before a check is possible.
+        # The zip's own count of members can be wrong, and ZipFile builds an object per member before any check.
         if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
             raise Refused(f"holds more than {limits.MAX_ENTRIES} files and was not read; hand in only your work")
         try:
@@ -86,7 +86,7 @@ class OpenArchive:
         )
 
     def _manifest(self) -> str | None:
-        """Return the text of the manifest, "" without one; None if it cannot be read."""
+        """Return the text of the manifest; "" without a manifest, None for an unreadable manifest."""
         if MANIFEST not in self._zip.namelist():
             return ""
         try:
@@ -96,7 +96,7 @@ class OpenArchive:
             return None
 
     def member(self, number: int) -> bytes:
-        """Decompress a member up to the limit for its suffix, whatever its stated size. Raises Refused."""
+        """Decompress a member up to the limit for its suffix, since the stated size may be wrong. Raises Refused."""
         member = self._zip.infolist()[number]
         suffix = Path(member.filename).suffix
         try:
@@ -108,7 +108,7 @@ class OpenArchive:
 
 
 def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
-    """Return why a member is not read; '' if it may be."""
+    """Return why a member is not read; '' if the member may be read."""
     if parts[0] == "" or ".." in parts or ":" in parts[0]:
         return "points outside the archive and was not read"
     if len(member.filename) > limits.MAX_NAME or len(parts) > limits.MAX_FOLDERS_DEEP + 1:

@@ -1,4 +1,4 @@
-"""Find out from the text of code, without executing it, whether it could give another answer next time."""
+"""Find out, without executing code, whether the code could give a different answer next time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ NAMES = frozenset({
     "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
     "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
 })  # fmt: skip
-SEEDED = {"random"}  # in jax, this is a module without hidden state
+SEEDED = {"random"}  # ``jax.random`` has no hidden state
 PLAIN = frozenset(
     ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
 )
 
 
 def could_differ(tree: ast.Module) -> bool:
-    """Return True if the code names something that could change its answer next time.
+    """Return True if a name in the code could change the code's answer next time.
 
-    This is for honest code. Students can hide random numbers, but gain no more by that than by handing in twice.
+    The check is meant for honest code. Students who hide random numbers gain no more than by handing in twice.
     """
     return not _named(tree).isdisjoint(NAMES)
 
 
 def _named(tree: ast.Module) -> set[str]:
-    """Return the names of variables, attributes and imports; all of NAMES if a private name may give access to them."""
+    """Return the names of variables, attributes and imports; all of NAMES if a private name may give access to all."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -38,7 +38,7 @@ def _named(tree: ast.Module) -> set[str]:
                 found.add(name)
                 if (
                     name.startswith("__") and name not in PLAIN
-                ):  # the file may reach names through it, as in __builtins__["open"]
+                ):  # such a name may give access to others, as in __builtins__["open"]
                     return set(NAMES)
             case ast.Attribute(value=value, attr=name):
                 of_jax = isinstance(value, ast.Name) and value.id == "jax"

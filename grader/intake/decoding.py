@@ -39,12 +39,12 @@ def text_of(data: bytes) -> str:
 
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
-# Only text encodings; Python has other codecs, too.
+# Names of text encodings. Python has other codecs, which do not decode text.
 _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Decode as the file's own line ``# coding: latin-1`` says, like Python; None if it names no known encoding."""
+    """Decode with the encoding in the file's line ``# coding: latin-1``, as Python does; None if unknown."""
     cookie = _COOKIE.match(data)
     try:
         name = codecs.lookup(cookie[1].decode()).name if cookie else ""
@@ -59,7 +59,7 @@ def unix_lines(text: str) -> str:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """Return the text's syntax tree; None if it is not Python."""
+    """Return the syntax tree of Python source; None if Python cannot parse ``text``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # no warnings about a learner's code, such as for "\d"

@@ -1,4 +1,4 @@
-"""Read one submitted file or folder within limits, and describe why it cannot be read."""
+"""Read one submitted file or folder within limits, and describe why a file or folder cannot be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.intake.submission import Refused, Unreadable
 from grader.wire import limits
 
 SUFFIXES = (".py", ".ipynb")
-# Archives that are not read, but may hold submissions.
+# Suffixes of archives that the grader does not read, but that may hold submissions.
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
 MACHINE_FAULTS = {
     errno.EACCES,
@@ -32,7 +32,7 @@ SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-p
 
 @dataclass(frozen=True)
 class File:
-    """A ``.py`` file or notebook in a submission. ``read`` raises ``Refused``."""
+    """A ``.py`` file or notebook in a submission. ``read`` returns the bytes, or raises ``Refused``."""
 
     name: str
     read: Callable[[], bytes]
@@ -51,7 +51,7 @@ class File:
 
 
 def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
-    """Return a folder's entries, sorted by name, without those that are never part of a submission."""
+    """Return a folder's entries, sorted by name, without entries that are never part of a submission."""
     try:
         with os.scandir(folder) as entries:
             return sorted((e for e in entries if not is_skipped(e.name)), key=lambda e: e.name)
@@ -66,7 +66,7 @@ def is_skipped(part: str) -> bool:
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a file of at most ``most`` bytes. Raises Refused, also for pipes and devices, without waiting for them."""
+    """Read a file. Raises Refused for more than ``most`` bytes, and for pipes and devices, without waiting for data."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
@@ -80,7 +80,7 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def limit_of(suffix: str) -> int:
-    """Return the most bytes that are read of a file with this suffix."""
+    """Return how many bytes of a file with this suffix are read at most."""
     return limits.MAX_NOTEBOOK if suffix.lower() == ".ipynb" else limits.MAX_FILE
 
 

@@ -1,6 +1,7 @@
-"""Facts about code: all that later stages need to know of its syntax, found when a submission is read.
+"""Facts about code: all that later stages need to know of a submission's syntax.
 
-``look`` parses a text. Later stages parse no submission again: they read ``Chunk.facts``.
+``look`` parses each chunk of code when a submission is read. Later stages do not parse the code again, and use
+``Chunk.facts``.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from grader.wire import limits
 VARIABLE = "leaderboard_name"
 LONGEST = 80
 MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
-"""Limits on one source: the definitions and the length of a name that the page of an appeal shows."""
+"""Limits on one source in the page of an appeal: number of definitions, and length of a name."""
 
 
 def look(text: str) -> CodeFacts:
-    """Parse the text of a chunk, and return the facts; the default ones if Python cannot parse it."""
+    """Parse a chunk's code, and return the facts; the default facts if Python cannot parse the code."""
     tree = parsed(text)
     try:
         return CodeFacts() if tree is None else _facts(tree, len(text))
@@ -55,12 +56,12 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return the facts found when the chunk was read. The grader's own code has none, and is parsed now."""
+    """Return a chunk's facts from reading. The grader's own code is not read from a submission, so it is parsed now."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if the source names nothing that could change its answer next time; False if it cannot be parsed."""
+    """Return True if no name in the source could change its answers next time; False for an unparsable source."""
     return all(looked_at(chunk).repeatable for chunk in source.chunks)
 
 
@@ -82,7 +83,7 @@ def pseudonym_of(source: Source) -> str:
 
 
 def definition(source: Source, name: str) -> tuple[str, int, str] | None:
-    """Return the file or cell, first line and text of the last top-level definition of a name; None without one."""
+    """Return file or cell, first line and code of a name's last top-level definition; None without a definition."""
     for chunk in reversed(source.chunks):
         if place := looked_at(chunk).places.get(name):
             first, last = place
@@ -94,7 +95,7 @@ def definition(source: Source, name: str) -> tuple[str, int, str] | None:
 def written_code(source: Source, name: str) -> str:
     """Return the code of a task, for a person to read; '' if the task is as handed out, or missing.
 
-    If the source defines the task in another way than at top level, return all code.
+    If the source names the task, but does not define it at top level, return all code.
     """
     for chunk in reversed(source.chunks):
         if name in (facts := looked_at(chunk)).places:
@@ -105,7 +106,7 @@ def written_code(source: Source, name: str) -> str:
 
 
 def _pseudonym(tree: ast.Module) -> str | None:
-    """Return the text of the last assignment to the variable, "" if it is not a text; None without an assignment."""
+    """Return the last string assigned to ``leaderboard_name``; "" for another value, None without an assignment."""
     name = None
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]

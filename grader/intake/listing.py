@@ -15,7 +15,7 @@ from grader.wire import limits
 
 
 def files_in_zip(path: Path, name: str, prefix: str, notes: list[str], parsers: Parsers) -> list[File]:
-    """Return the files of an archive; their names start with ``prefix``."""
+    """Return the files of an archive, with ``prefix`` before each name."""
     shown = printable(name)
     try:
         data = bytes_of(path, limits.MAX_READ)
@@ -30,9 +30,9 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str], parsers: 
 
 
 def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
-    """Return the files at ``path``, shallowest first, then by name; refused files are noted."""
+    """Return the files at ``path``, shallowest first, then by name. Add a line to ``notes`` for each refused file."""
     try:
-        # Follow a link that staff typed, but not one that a learner handed in.
+        # Follow a link that staff typed, but not a link that a learner handed in.
         real = path.resolve(strict=True)
         is_folder = real.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
@@ -53,7 +53,7 @@ def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
 
 
 def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[File]:
-    """Walk breadth first, so that a limit cuts off the deepest files."""
+    """Yield a folder's files, breadth first, so that a limit cuts off the deepest files."""
     folders, seen, zips = [(root, "")], 0, _Zips()
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []
@@ -78,13 +78,13 @@ def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[
 
 
 class _Zips:
-    """The ``.zip`` files of one submission. Each is held in memory while the submission is read."""
+    """The ``.zip`` files of one submission. All opened files stay in memory while the submission is read."""
 
     def __init__(self) -> None:
         self._seen = self._size = 0
 
     def may_open(self, path: Path) -> bool:
-        """Return whether the next file may be opened: their number and their bytes together have limits."""
+        """Return whether the next file may be opened, within limits on the number and total bytes of the files."""
         self._seen += 1
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):
@@ -93,7 +93,7 @@ class _Zips:
         return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
 
     def notes(self) -> Iterator[str]:
-        """Yield a note for each limit that was exceeded."""
+        """Yield one line for each limit that was exceeded."""
         if self._seen > limits.MAX_ZIPS:
             yield f"{self._seen} .zip files were submitted; {limits.MAX_ZIPS} were opened"
         if self._size > limits.MAX_READ:

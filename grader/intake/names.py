@@ -12,9 +12,9 @@ from grader.common.text import a_few
 
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
 _DELIMITERS = " _-.,+()"
-# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's.
+# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
-OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # the name of a module in a course of this kind
+OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # a name in the form of a module's name
 _OLD = {
     "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
     "deprecated", "trash", "scratch", "wip",
@@ -66,12 +66,12 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Return the match of an id (``name``) between other words of a file name, ignoring case."""
+    """Find the id ``name`` between other words of a file name, ignoring case."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 
 def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids that a typo may have changed to this stem. Digits must be right, since ids differ in digits."""
+    """Return the ids that a typo may have changed to ``stem``. Digits must be right, since ids differ in digits."""
     digits = re.findall(r"\d+", stem)
     scores = {
         name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()
@@ -100,7 +100,7 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
-    """Return text for a note that lists the file names that would have matched."""
+    """Return the part of a message that lists the file names that would have matched."""
     modules = dict.fromkeys(exercises.values())
     return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
 

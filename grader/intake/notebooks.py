@@ -1,9 +1,9 @@
-"""Extract the code of a notebook of any version, cell by cell, even if it is damaged.
+"""Extract the code of a notebook of any version, cell by cell, even if the notebook is damaged.
 
 Python replaces IPython's syntax, so that a cell keeps its meaning and line numbers. IPython's own TransformerManager
-(9.18) is not used. It turns magics into calls of ``get_ipython``, which tracing processes lack, and a ``%%time`` cell
-into one string, so that the cell's functions are missing; it drops leading blank lines and continued lines; and it
-takes 12 s for 400 magics (here 2 ms).
+(9.18) is not used, because magics become calls of ``get_ipython``, which tracing processes lack. IPython also turns
+a ``%%time`` cell into one string without functions, drops leading blank lines and continued lines, and takes 12 s for
+400 magics (this module: 2 ms).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.wire import limits
 
 
 def notebook_cells(text: str) -> list[Any]:
-    """Return the cells of a notebook of any version, valid or not. Raises Refused if there are none, or too many."""
+    """Return the cells of a notebook of any version, valid or not. Raises Refused without cells, or for too many."""
     cells = _listed_cells(text)
     if len(cells) > limits.MAX_CELLS:
         raise Refused(f"has more than {limits.MAX_CELLS} cells and was not read; hand in only your work")
@@ -29,7 +29,7 @@ def notebook_cells(text: str) -> list[Any]:
 
 def _listed_cells(text: str) -> list[Any]:
     try:
-        # Values of integers do not matter here, and Python refuses to convert huge ones.
+        # Values of integers do not matter here, and Python refuses to convert huge integers.
         document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
         raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
@@ -117,7 +117,7 @@ _CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
 
 
 def code_texts(cells: Sequence[Any]) -> Iterator[str | None]:
-    """Yield the text of each code cell, and None for each other cell."""
+    """Yield the code of each code cell, and None for a cell of any other kind."""
     for cell in cells:
         yield cell_text(cell) if isinstance(cell, dict) and cell.get("cell_type") == "code" else None
 
@@ -136,7 +136,7 @@ def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> I
     """Yield each checked exercise, with the name of the last chunk before or at its last call ``check("c3")``.
 
     Args:
-        checks: of each cell of the notebook, the exercises that it checks.
+        checks: for each cell of the notebook, the exercises that the cell checks.
     """
     ends: dict[str, str] = {}
     names = {c.name for c in chunks}
@@ -177,9 +177,10 @@ _SKIP = re.compile(
 
 
 def neutralise(text: str) -> tuple[str, list[str]]:
-    """Replace IPython's syntax in a cell. Return the cell's new text, and the lines that were left out.
+    """Replace IPython's syntax in a cell. Return the cell's new code, and the lines that were left out.
 
-    A cell of valid Python does not change. A cell in another language becomes empty. In all others, line numbers stay.
+    A cell of valid Python does not change. A cell in a different language becomes empty. Any other cell keeps its line
+    numbers.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []
@@ -198,7 +199,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Replace line magics. These start statements, so they are not searched in strings, brackets, continued lines."""
+    """Replace line magics by Python. Strings, brackets and continued lines are skipped: magics start statements."""
     done: list[str] = []
     at = 0
     while at < len(text):

@@ -1,7 +1,7 @@
 """The parsers of submitted bytes: archives, notebooks, Python, stamps.
 
 ``Parsers`` parses in this process, for learners on their own machine. Commands of the staff use ``batch.confined``,
-which sends the bytes to a confined process. That process calls the same functions, see ``serve``.
+which sends the bytes to a confined process. The confined process calls the functions of this package, see ``serve``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class ParsedCell:
     """A cell of a notebook.
 
     Attributes:
-        kind: code, markdown or raw. text: its text. Both are None if the cell is damaged.
-        marked: the known name in nbgrader's marks on it. ident: its id, if that is a known name.
-        defines: the wanted names that it defines. checks: the exercises that it checks.
+        kind: code, markdown or raw. text: the cell's text. ``kind`` and ``text`` are None if the cell is damaged.
+        marked: the known name in nbgrader's metadata of the cell. ident: the cell's id, if the id is a known name.
+        defines: the wanted names that the cell defines. checks: the exercises that the cell checks.
     """
 
     kind: str | None
@@ -62,14 +62,14 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Python:
-    """A cell's text as Python, and the lines that were left out."""
+    """A cell's code as plain Python, and the lines that were left out."""
 
     chunk: Chunk
     left_out: tuple[str, ...] = ()
 
 
 class Parsers:
-    """Parse in this process, without limits. The methods of the same name in ``batch.confined`` have limits."""
+    """Parse in this process, without limits. ``batch.confined`` has methods with equal names, and with limits."""
 
     def __init__(self) -> None:
         self._open: list[tuple[bytes, OpenArchive]] = []
@@ -79,11 +79,11 @@ class Parsers:
         return Parsers()
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
-        """Return a ``.py`` file or notebook, and notes. Raises Refused if nothing in it can be used.
+        """Return the source in a ``.py`` file or notebook, and notes. Raises Refused for a file that cannot be used.
 
         Args:
             path: the file's path in the submission.
-            exercises: those that a notebook may check.
+            exercises: the exercises that a notebook may check.
         """
         name, file, text = printable(path), PurePosixPath(path), text_of(data)
         if not text.strip():
@@ -100,7 +100,7 @@ class Parsers:
         return Source(name, with_facts(chunks), ends), notes
 
     def archive(self, data: bytes, shown: str) -> Archive:
-        """Return the contents of a ``.zip``. Raises Refused if it is none."""
+        """Return the contents of a ``.zip``. Raises Refused if the bytes are not a ``.zip``."""
         return self._opened(data).contents(shown)
 
     def member(self, data: bytes, number: int) -> bytes:
@@ -133,10 +133,10 @@ class Parsers:
     def cells(
         self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]
     ) -> Sequence[ParsedCell]:
-        """Return all cells of a notebook. Raises Refused if it is none.
+        """Return all cells of a notebook. Raises Refused if the bytes are not a notebook.
 
         Args:
-            names: known names of cells. wanted: names that cells may define. exercises: those that it may check.
+            names: known names of cells. wanted: names that cells may define. exercises: ids that cells may check.
         """
         text = text_of(data)
         if not text.strip():
@@ -156,7 +156,7 @@ class Parsers:
         return text
 
     def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
-        """Return the texts of cells, by the cells' names, as Python."""
+        """Convert the code of cells, by the cells' names, to plain Python."""
         plain = {name: neutralise(text) for name, text in texts.items()}
         chunks = with_facts(Chunk(name, text) for name, (text, _) in plain.items())
         return [Python(chunk, tuple(left_out)) for chunk, (_, left_out) in zip(chunks, plain.values(), strict=True)]

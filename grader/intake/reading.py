@@ -1,22 +1,22 @@
-"""Read one submission as text; nothing is imported, executed, unpickled or parsed here, see ``parsers``.
+"""Read one submission. This module never imports, executes, unpickles or parses submitted code; see ``parsers``.
 
-``read`` accepts any bytes: unusable files are left out and named in a note. It raises an error only if the machine
-fails to read existing files (permissions, a damaged disk, too many open files), so that students lose no points then.
+``read`` accepts any bytes: unusable files are left out and listed in the submission's notes. ``read`` raises an error
+only if the machine fails to read existing files (permissions, a damaged disk, too many open files). Such a fault costs
+no points.
 
 If several files could be graded, the choice follows these rules, in this order:
 
-1. a changed file before one that is as handed out or in which nothing was written;
+1. a changed file before a file that is as handed out or in which nothing was written;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
-   "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a typo
-   ("c3_contracing");
-3. a file that is not called old ("old/c3_contracting.py", "c3_contracting_backup") before one that is;
+   "03_matmuls-alice"); then the first words of one id ("c3"); then an id with a typo ("c3_contracing");
+3. any other file before a file that is called old ("old/c3_contracting.py", "c3_contracting_backup");
 4. a ``.py`` file before a notebook;
-5. a file named after the exercise before one named after its whole module;
-6. one called final before another;
+5. a file named after the exercise before a file named after its whole module;
+6. a file called final before any other file;
 7. the shallowest, then the shortest, then the alphabetically first path.
 
-A note names the files that were passed over and the one that was used. A ``.py`` file or notebook may be named after an
-exercise, or after a module to serve all its exercises.
+A note names the files that were passed over and the file that was used. A ``.py`` file or notebook may be named after
+an exercise, or after a module. A file named after a module serves all exercises of the module.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def read(
         place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of the files given to learners. A changed file goes before an unchanged one.
-        parsers: parsers of the files; the default ones run in this process.
+        handed_out: fingerprints of the files given to learners. A changed file goes before an unchanged file.
+        parsers: parsers of the files; the default parsers run in this process.
     """
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission(place))
@@ -68,7 +68,7 @@ def read(
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A source that could be graded. The lowest ``rank`` comes first."""
+    """A source that could be graded. The candidate with the lowest ``rank`` comes first."""
 
     source: Source
     serves: tuple[str, ...]
@@ -79,7 +79,7 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return the source of each exercise; and for each changed candidate that was passed over, the sources used."""
+    """Return the source of each exercise, and the sources used in place of each changed candidate that is left out."""
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
     for exercise in exercises:
@@ -93,8 +93,8 @@ def _chosen(
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Move the best rival to the front: changed files go before unchanged ones, then rank counts."""
-    if len(rivals) < 2:  # usually there is one candidate, which needs no fingerprint
+    """Move the best candidate to the front: changed files go before unchanged files, then low ranks before high."""
+    if len(rivals) < 2:  # a single candidate, which is usual, needs no fingerprint
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
     return [best, *(c for c in rivals if c is not best)]
@@ -132,7 +132,7 @@ def _candidates(
 def _work_in(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> list[tuple[File, Match]]:
-    """Return the files that are named after exactly one exercise or module; the others are noted."""
+    """Return the files that are named after exactly one exercise or module. Add lines on other files to ``notes``."""
     matched: list[tuple[File, Match]] = []
     strangers: list[str] = []
     for file in (f for path in paths_of(place) for f in listing(Path(path), notes, parsers)):

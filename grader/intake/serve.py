@@ -1,4 +1,4 @@
-"""Requests to the process that parses submissions: each calls a method of ``Parsers``."""
+"""Answer requests in the process that parses submissions. Each request calls a method of ``Parsers``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.wire.limits import MAX_ZIPS, READ_MEMORY_MIB
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 Answer = tuple[Any, Sequence[bytes]]
-"""JSON and blobs. Texts are blobs, because JSON escapes would make them longer."""
+"""A value for JSON, and blobs. Texts are blobs, because JSON escapes would make texts longer."""
 
 
 class _Submission:
@@ -34,7 +34,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
 
 
 def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
-    """Send the result of ``parse``. Its CPU limit may end this process at any point."""
+    """Send the result of ``parse``. The CPU limit may end this process at any point."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
@@ -59,8 +59,8 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of this process's allowed address space are free.
 
-    After a large submission less may be left, and then the next one gets a new process. Peak use does not show
-    this, because Linux includes the parent's.
+    After a large submission less may be free. Then the next submission gets a new process. Peak memory use does not
+    show what is free, because Linux includes the parent process's memory.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -1,6 +1,6 @@
 """Find the students that a submission's files name: stamps of ``shardlings submit``, and names of files and folders.
 
-Students can set both. So another student's name costs no points; the staff only gets a note.
+Students can set stamps and names. So another student's name costs no points; the staff only gets a warning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def names_in(
         place: the student's submission.
         sources: the sources' names, relative to the place, as ``reading.read`` gives them.
         exercises: exercise id -> module id.
-        parsers: those of the submission; they parse archives and stamps.
+        parsers: the submission's parsers of archives and stamps.
     """
     for path in paths_of(place):
         if path.is_dir():
@@ -44,7 +44,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _owner(stem: str, exercises: Mapping[str, str]) -> str:
-    """Return the student's name beside an exercise or module in a file's name; '' without one."""
+    """Return the student's name beside an exercise or module in a file's name; '' without a student's name."""
     return owner(stem, exercises) if best_match(stem, exercises).quality == Quality.CONTAINS else ""
 
 
@@ -59,7 +59,7 @@ def others_named(
     """Return (file, other student) for each file of a submission that names another student of the class.
 
     Args:
-        student_of: returns the student of the class that a name stands for, '' if there is none.
+        student_of: returns the student of the class that a name stands for; '' if the class has no such student.
     """
     found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

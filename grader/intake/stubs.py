@@ -6,7 +6,7 @@ import ast
 
 
 def stubs_left(tree: ast.Module) -> int | None:
-    """Return the number of tasks and answers that are as handed out; None if the learner wrote one."""
+    """Return the number of tasks and answers that are as handed out; None if the learner wrote any code."""
     left = 0
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

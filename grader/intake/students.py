@@ -24,12 +24,12 @@ _JOINERS = "\u200c\u200d"  # invisible characters that are parts of words in sev
 
 
 class FoundSubmissions(NamedTuple):
-    """The submissions in some folders.
+    """The submissions in the paths of a command.
 
     Attributes:
         students: (student, place), by student.
         notes: files that were skipped.
-        set_aside: reasons by student or file. These cannot be graded as they are; all others are graded.
+        set_aside: reasons, by student or file, why a submission cannot be graded. All other submissions are graded.
     """
 
     students: list[tuple[str, Place]]
@@ -46,17 +46,17 @@ def find_submissions(
     A file belongs to the student in its name ("alice_c3_contracting.py", without the exercise or module); several files
     with one student's name are one submission.
 
-    A folder is one student's if it directly holds a module's folder, ``exercises/`` or a file without a student's name,
-    or only files of one student. Exception: a file without a student's name is set aside if it is beside two or more
-    folders with submitted files (not called "old", "final" ...). In a folder that is not one student's, every folder,
-    ``.zip`` and file with a student's name is a student's.
+    A folder belongs to one student if the folder directly holds a module's folder, ``exercises/`` or a file without a
+    student's name, or only files of one student. Exception: a file without a student's name is set aside if it is
+    beside two or more folders with submitted files (not called "old", "final" ...). In any other folder, each folder,
+    each ``.zip`` and each file with a student's name belongs to one student.
 
     Args:
-        login: returns the student for a name of another system (such as Canvas).
-        parsers: parsers of archives; the default ones run in this process.
+        login: returns the student for a name in a different system (such as Canvas).
+        parsers: parsers of archives; the default parsers run in this process.
 
     Raises:
-        NothingToGrade: a path does not exist, or nothing was found.
+        NothingToGrade: a path does not exist, or the paths hold no submission.
     """
     notes: list[str] = []
     aside: dict[str, str] = {}
@@ -82,14 +82,14 @@ def find_submissions(
 
 
 def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    """Add a reason for a name. A name can have several reasons, if several folders hold it."""
+    """Add a reason for a name. A name can have several reasons, if several folders hold the name."""
     known = aside.get(name, "")
     if reason not in known:
         aside[name] = f"{known}; {reason}" if known else reason
 
 
 def _is_a_name(student: str) -> bool:
-    """Return True if a student can have this name: pages, screens and files must all be able to show it alike."""
+    """Return True if pages, screens and file names can all show the student's name without changes."""
     visible = all(c.isprintable() or c in _JOINERS for c in student)
     return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
@@ -97,7 +97,8 @@ def _is_a_name(student: str) -> bool:
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
     """Return students with unique names, and add all other students to ``aside``.
 
-    Names that differ only in case are not unique, because reports are files; nor are names that look alike on a page.
+    Names that differ only in case are not unique, because reports are files. Names that look alike on a page are not
+    unique either.
     """
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
@@ -117,7 +118,7 @@ def _looks(student: str) -> str:
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
-    """Return one submission of several files if all are files that can be graded; else one per path."""
+    """Return one submission of all paths if all are ``.py`` files or notebooks; else one submission per path."""
     are_parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
     return [tuple(paths)] if are_parts else list(paths)
 
@@ -226,7 +227,7 @@ def _strays(
 ) -> list[Path]:
     """Return files without a student's name, if several folders (not called old or final) hold submitted files.
 
-    Without this rule, such a file would make all students' folders parts of one submission.
+    Without this rule, a file without a student's name would make all students' folders parts of one submission.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
@@ -238,8 +239,8 @@ def _strays(
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
     try:
         files = files_in_folder(folder, [], parsers.for_submission(folder))
-        # ``read`` reads no more files than this.
+        # ``read`` reads at most MAX_FILES files.
         names = (file.stem for file in islice(files, limits.MAX_FILES))
         return any(best_match(name, exercises).quality != Quality.NONE for name in names)
     except Unreadable:
-        return True  # ``read`` reports the problem for this student
+        return True  # ``read`` reports the unreadable folder for this student

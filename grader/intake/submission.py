@@ -1,4 +1,4 @@
-"""One learner's submission as text: sources, in chunks. Also the errors of reading one."""
+"""One learner's submission as sources, which are chunks of code; and the errors of reading a submission."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-Place = Path | tuple[Path, ...]  # of one submission
+Place = Path | tuple[Path, ...]  # the path or paths of one submission
 
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """Facts about a chunk's syntax. The defaults hold for text that Python cannot parse.
+    """Facts about a chunk's syntax. The defaults hold for code that Python cannot parse.
 
     Attributes:
-        repeatable: whether the code names nothing that could change its answer next time.
-        pseudonym: the name for the leaderboard, "" if it is not a text; None if the code assigns none.
-        stubs: the number of stubs as handed out; None if anything else is written.
+        repeatable: whether no name in the code could change the code's answers next time.
+        pseudonym: the name for the leaderboard; "" if the name is not a string, None if the code assigns no name.
+        stubs: the number of stubs as handed out; None if the learner wrote any code.
         left: functions and classes at top level that are as handed out.
         places: for names defined at top level, the first and last line of the last definition.
     """
@@ -33,8 +33,8 @@ class CodeFacts:
 class Chunk:
     """One ``.py`` file, or one code cell of a notebook.
 
-    ``name`` is shown in messages and is the file name when compiled: "c3_contracting.py" or "cell 7". ``facts`` are
-    found when a submission is read; code of our own has none, see ``facts.looked_at``.
+    ``name`` is shown in messages and is the file name of compiled code: "c3_contracting.py" or "cell 7". ``facts`` are
+    found when a submission is read; the grader's own code has no facts, see ``facts.looked_at``.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Chunk:
 class Source:
     """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name): the exercise of a
-    notebook is checked with what is defined after this chunk, whatever later chunks redefine.
+    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name): the exercise is
+    checked with the names that are defined after this chunk, even if later chunks redefine the names.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Submission:
 
 
 class SubmissionError(Exception):
-    """The paths to grade are not usable; the message is one line for the person who typed them."""
+    """The paths to grade are not usable. The message is one line for the person who typed the paths."""
 
 
 class Unreadable(SubmissionError):
@@ -85,7 +85,7 @@ class NothingToGrade(SubmissionError):
 
 
 class Refused(Exception):
-    """A file is not used; the message continues a sentence that starts with the file's name."""
+    """A file is not used. The message continues a sentence that starts with the file's name."""
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:

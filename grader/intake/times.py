@@ -1,7 +1,7 @@
 """Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
-Students can set all three, so staff who take points for lateness need a record of their own. These times are for
-courses without one. Nothing is executed, and unreadable data raises no error.
+Students can set all these times, so staff who take points for lateness need a record of their own. Courses without such
+a record use the times in submissions. No submitted code is executed, and unreadable data raises no error.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NO_TIME = 1980  # year of zip members without a time
 
 
 def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = None) -> tuple[datetime, str] | None:
-    """Return the submission time of the newest of these sources, with time zone, and what states it; None if unknown.
+    """Return the time of the newest source, with time zone, and where the time comes from; None if unknown.
 
     Args:
         place: the student's submission.
-        names: the sources' names, relative to the place, as ``reading.read`` gives them.
-        parsers: parsers of archives and stamps; the default ones run in this process.
+        names: the sources' names, relative to the place, as in ``Source.name``.
+        parsers: parsers of archives and stamps; the default parsers run in this process.
     """
     parsers = (parsers or Parsers()).for_submission(place)
     found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name, parsers))]
@@ -65,7 +65,7 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
 
 
 def student_in(path: Path, parsers: Parsers) -> str:
-    """Return the student that the stamp in a folder or zip names; '' without one."""
+    """Return the student that the stamp in a folder or zip names; '' without a stamp."""
     return _stamp(_manifest_bytes(path, parsers), parsers).student
 
 
@@ -74,7 +74,7 @@ def _archive(path: Path, parsers: Parsers) -> Archive:
 
 
 def _manifest_bytes(path: Path, parsers: Parsers) -> bytes:
-    """Return the manifest in a folder or zip; b"" if there is none, or it cannot be read."""
+    """Return the manifest in a folder or zip; b"" if the manifest is missing or cannot be read."""
     try:
         if path.is_dir():
             return bytes_of(path / MANIFEST, MAX_MANIFEST)
@@ -84,7 +84,7 @@ def _manifest_bytes(path: Path, parsers: Parsers) -> bytes:
 
 
 def _stamp(manifest: bytes, parsers: Parsers) -> Stamp:
-    """Return the entries of a manifest; none if it is empty or cannot be parsed."""
+    """Return the entries of a manifest; an empty ``Stamp`` if the manifest is empty or cannot be parsed."""
     try:
         return parsers.stamp(manifest) if manifest else Stamp()
     except (Refused, Unreadable):

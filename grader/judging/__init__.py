@@ -1,4 +1,4 @@
-"""Verdicts. In: an exercise, and what was observed of a submission. Out: results, each with a reason.
+"""Judge submissions: turn an exercise and the observations of a submission into results, each with a reason.
 
-This package handles only data, never learner code. It must not import JAX.
+This package handles only data, never learner code. The package must not import JAX.
 """

@@ -1,7 +1,7 @@
 """Questions: draw a learner's parameters, print the text, and judge the answer.
 
-A verdict says that an answer is right, is the answer of a known misconception, or is wrong. It never reveals the right
-answer.
+A verdict says that an answer is right, is the answer of a known misconception, or is wrong. A verdict never reveals the
+right answer.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OfAClass:
         self._right: dict[str, Any] = {}
 
     def fits_others(self, student: str, text: str) -> list[str]:
-        """Return the other students for whom a wrong answer would be right. For staff to review; never a verdict.
+        """Return the other students for whom a wrong answer would be right, for the staff to review; not a verdict.
 
         Args:
             student: the student who gave the answer.
@@ -84,7 +84,7 @@ class OfAClass:
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # for kinds in TELLING, only ``why`` uses the draw
+        kind = kind_of(self.question, own)  # for kinds in TELLING, only ``why`` uses the draw, so any draw will do
         try:
             given = kind.read(text)
         except BadAnswer:
@@ -103,7 +103,7 @@ class OfAClass:
 
 @cache
 def _variants(question: Question) -> list[dict[str, Any]]:
-    """Return all variants of a question. They are cached, as a declared question never changes."""
+    """Return all variants of a question, from a cache, because a declared question never changes."""
     return list(question.variants())
 
 
@@ -124,7 +124,7 @@ def _flowing(paragraph: str) -> str:
 
 
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
-    """Return all that a learner sees: text, form of the answer, time model and the row of the hardware table."""
+    """Return the question as a learner sees it: text, form of the answer, time model and row of the hardware table."""
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:
         lines.append(f"Model: {question.model}.")
@@ -135,9 +135,8 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
-    An author's title replaces the question asked. The question asked is the first sentence of the rendered text that
-    ends in a question mark. Without one, it is the text's first sentence. If the text cannot be rendered, return the
-    name alone.
+    An author's title replaces the question asked. The question asked is the rendered text's first sentence with a
+    question mark at its end, or else the text's first sentence. If the text cannot be rendered, return the name alone.
     """
     if question.title:
         return f"{question.name}: {question.title}"
@@ -156,7 +155,7 @@ def kind_name(question: Question) -> QuestionKind:
 
 
 def heading(question: Question) -> str:
-    """Return the form of the answer in a few words: ``us``, ``a PartitionSpec``. It is equal for all students."""
+    """Return the form of the answer in a few words, equal for all students: ``us``, ``a PartitionSpec``."""
     return KINDS[type(question.answer)].heading(question.answer)
 
 
@@ -191,12 +190,12 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
     Args:
         params: the parameters drawn for the learner (``params_for``).
-        misconceptions: all misconceptions of the exercise. Only this question's count.
+        misconceptions: all misconceptions of the exercise. Only misconceptions of this question count.
         raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
-        A Result. Its ``reason`` and ``hint`` never reveal the right answer; its ``expected``, for the staff, does. If
-        the author's function gives no valid answer, the status is ``broken``.
+        A Result. Its ``reason`` and ``hint`` never reveal the right answer. Its ``expected`` holds the right answer for
+        the staff. If the author's function gives no valid answer, the status is ``broken``.
     """
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -243,7 +242,7 @@ def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without judging it. Status: ``failed`` if it is unreadable or never right, else ``blocked``."""
+    """Read an answer without judging it. The status is ``blocked``, or ``failed`` if the answer cannot be right."""
     kind = kind_of(question, params)
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -264,7 +263,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return an author's answer. Raises ValueError if it is not valid, and the errors of the author's function."""
+    """Return an author's answer. Raises ValueError if the answer is not valid, and errors of the author's function."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
@@ -290,5 +289,5 @@ def misconceptions_of(question: Question, misconceptions: Iterable[Misconception
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return an author's error as one short line, ``ValueError: 0.0 is not ...``. The line keeps paths."""
+    """Return an author's error as one short line that keeps paths, ``ValueError: 0.0 is not ...``."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

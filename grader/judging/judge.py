@@ -1,4 +1,4 @@
-"""Judge checks. In: the findings of a submission (what came back for each ask). Out: a result for each check."""
+"""Judge checks: turn a submission's findings (one for each ask) into results (one for each check)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_HELD = 600  # most entries of one route: devices times rounds
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
-    """Return a result for every check (only public ones when ``public``), in the exercise's order."""
+    """Return a result for every check, in the exercise's order. ``public``: leave out checks that are not public."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():
@@ -53,7 +53,7 @@ def _drawn_once(results: Iterable[Result]) -> list[Result]:
 
 def _blocked(check: Check, before: list[Result]) -> Result | None:
     for result in before:
-        if result.unjudged:  # right on simulated devices, so checks that depend on it can still be judged
+        if result.unjudged:  # this check passed on simulated devices, so checks that depend on it can be judged
             continue
         if result.status == "broken":
             return _result(check, "broken", f"waits for {result.name!r}, which the grader could not judge")
@@ -75,7 +75,7 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first ask. Its sizes, mode and secrecy are those of the whole group."""
+        """The first ask, with the sizes, the mode and the secrecy of the whole group."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
@@ -97,7 +97,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
     """Return the groups of answers that a check compares, in the order of the asks.
 
     A check of several calls gets one group for each choice of settings with which the plan asks for every call. A
-    public plan may have none, because learners may have only one of the calls.
+    public plan may have no group, because learners may have only one of the calls.
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -152,7 +152,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return the result if the check fails on secret inputs, else None. Its reason reveals nothing about them."""
+    """Return the result, with a reason that reveals nothing, if the check fails on secret inputs; else None."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -168,13 +168,13 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the result on the other requested devices, for a check that passes on simulated ones.
+    """Return the result on requested real devices, for a check that passes on simulated devices.
 
-    A check that compares no values depends only on the program, so it is not tried there. Secret inputs decide, but add
-    no details to the result.
+    A check that compares no values depends only on the program, so it is not tried on real devices. Secret inputs
+    decide, but add no details to the result.
 
     Returns:
-        A failure; ``blocked`` if the other devices gave no values; None if the check passes there or was not tried.
+        A failure; ``blocked`` if the real devices gave no values; None if the check passes on them or was not tried.
     """
     unseen = ""
     for group in looked_at:
@@ -196,9 +196,9 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 
 
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
-    """Return the first failure on other devices, if the check fails at every matmul precision.
+    """Return the first failure on real devices, if the check fails at every matmul precision.
 
-    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu). Then the run in
+    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu), so the run in
     float32 decides.
     """
     first = None
@@ -214,7 +214,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """Return, for the staff, why the check fails in each run, secret ones included; '' for a run that passes."""
+    """Return, for the staff, why the check fails in each run, also in secret runs; '' for a run that passes."""
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
@@ -284,7 +284,7 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
 
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
-    """Return the first routes of the program, on a mesh and at sizes that learners see; long routes are left out."""
+    """Return the program's first routes, on a mesh and at sizes that learners see. Long routes are left out."""
     ask, seen = answer.ask, answer.finding
     if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
         return []
@@ -317,7 +317,7 @@ def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
 
 def _of_fault(fault: Fault, task: str) -> str:
     place = f"line {fault.line}" if fault.line else ""
-    if fault.file.startswith("cell"):  # a .py file's line is enough, as students know its name
+    if fault.file.startswith("cell"):  # a line alone is enough in a .py file, because students know the file's name
         place = f"{fault.file}, {place}" if place else fault.file
     text = fault.message if fault.message.startswith(task) else f"{task}: {fault.message}"
     return f"{place}: {text}" if place else text

@@ -25,14 +25,14 @@ from grader.wire.frames import wide
 NEAR = 0.01  # relative to the largest error: forms of one mistake differ by less
 CLEAR = 4  # multiples of the tolerance; smaller errors do not show their cause
 MOST_NAMED = 2
-"""Most misconceptions that are named if they fit equally well; if more fit, none is named."""
+"""Largest number of misconceptions that a report names if all fit equally well. If more fit, the report names none."""
 
 Found = Failure | Fault | Outcome | None
 
 
 @dataclass
 class Shown:
-    """A submission's or misconception's results on inputs that are not secret, and what checks find in them."""
+    """A submission's or misconception's results on inputs that are not secret, and the findings of checks in them."""
 
     answered: Sequence[Answered]
     _found: dict[str, list[Found]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Shown:
         self.answered = [a for a in paired(self.answered) if not a.ask.secret]
 
     def to(self, check: Check) -> list[Found]:
-        """Return what the check finds for each mesh and case; None where the check passes."""
+        """Return what a check finds for each mesh and case; None where the check passes."""
         if check.name not in self._found:
             self._found[check.name] = list(_found(check, self.answered))
         return self._found[check.name]
@@ -54,11 +54,11 @@ def fitting(
     known: Sequence[tuple[Misconception, Shown]],
     checks: Mapping[str, Check],
 ) -> list[Misconception]:
-    """Return the misconceptions that explain why a check fails, if they stand out from all others.
+    """Return the misconceptions that explain why a check fails; [] if too many misconceptions explain it equally well.
 
-    If misconceptions have a ``gives`` that predicts the results, return these. Otherwise a misconception fits if each
-    check that it fails was not tried on the submission, or fails there in an equal way. Of several that fit, return
-    those that agree most with the submission (``_rank``).
+    If the ``gives`` of misconceptions predicts the results, return these misconceptions. Otherwise a misconception fits
+    if each check that it fails was not tried on the submission, or fails on the submission in an equal way. Among
+    fitting misconceptions, return those that agree most with the submission (``_rank``).
 
     Args:
         results: the status of each check of the submission.
@@ -109,12 +109,12 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> int:
-    """Count what else agrees: the failed checks, all collectives, all matmuls, all results."""
+    """Return how many of four properties agree: the failed checks, all collectives, all matmuls, all results."""
     return sum((failed == set(misconception.fails) & results.keys(), *_likeness(submitted, mistaken, misconception)))
 
 
 def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result:
-    """Return the result with the hint of the one misconception, or of both if there are two."""
+    """Return the result with the hint of one misconception, or with the hints of both if there are two."""
     hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
     hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
     return result.model_copy(
@@ -144,7 +144,7 @@ def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the outcome of a wrong case; "wrong" if the check compares the case with no single expected outcome."""
+    """Return the outcome of a wrong case; "wrong" if the check's failure does not show the actual outcome."""
     return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -196,7 +196,7 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Return a mask of the elements of ``held`` that are within ``bound`` of that element in all other arrays."""
+    """Return a mask of the elements of ``held`` that differ by at most ``bound`` from those of all ``others``."""
     near = [np.abs(wide(held) - wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
@@ -204,8 +204,8 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
-    Undefined values may be NaN in one program and a number in the other. Such places are ignored, but at least as many
-    other places must agree.
+    Undefined values may be NaN in one program and a number in the other. Places with undefined values are ignored, but
+    at least as many other places must agree.
     """
     if len(submitted) != len(mistaken):
         return False
@@ -256,8 +256,8 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 def _same_finding(one: Failure, other: Failure) -> bool:
     """Return True if the data of both failures agree.
 
-    If the data are not numbers, the words of the reasons must agree too. Without data, the words and the numbers of the
-    reasons must agree.
+    If the data are not numbers, the words of the reasons must agree too. If there are no data, the words and the
+    numbers of the reasons must agree.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):
@@ -277,7 +277,7 @@ def _says(reason: str) -> str:
 
 
 def _numbers(reason: str) -> list[float]:
-    """Return the numbers of a reason, without those of lines, devices and shapes."""
+    """Return the numbers of a reason, without the numbers of lines, devices and shapes."""
     return [float(n) for n in re.findall(r"(?<![\w.=])\d+(?:\.\d+)?", re.sub(r"line \d+|\[.*?\]|\(.*?\)", "", reason))]
 
 
@@ -290,7 +290,8 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
     """Compare wrong values: equal places must be wrong, by equal errors where both values are numbers.
 
-    Expected values may depend on what a program draws. If they differ for this reason, only places are compared.
+    Expected values may depend on random numbers that a program draws. If expected values differ for this reason, only
+    places are compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0

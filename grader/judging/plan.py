@@ -25,7 +25,7 @@ from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
 OPEN_SEED = "public"  # seed of inputs that anyone may draw
-SECRET_RUNS = 2  # runs on hidden inputs; with the public seed that makes three on hidden dimensions
+SECRET_RUNS = 2  # runs with the course's seed; a third run on hidden dimensions has the public seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,10 @@ class Ask:
         inputs: for each run and step, the arguments by name, and ``cotangent``. Steps after the first omit arguments
             that are results of the step before.
         cases: argument sets of a function.
-        secret: True if the inputs or cases are drawn from the course's seed, see above.
+        secret: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
         hidden: True for a call on hidden dimensions.
-        compared: True if this call's program is compared with that of a timing call, or the reverse.
+        compared: True for a timing call and for the call that it times, because their programs are compared.
     """
 
     of: Call | Cases | Question
@@ -97,7 +97,7 @@ class Ask:
 
     @property
     def program(self) -> tuple:
-        """A key that is equal for asks that one program of a call answers."""
+        """A key that is equal for all asks that one program can answer."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
@@ -150,7 +150,7 @@ def _out_specs(call: Call) -> Any:
 
 
 def _fed(call: Call) -> list[list[Any]]:
-    """Return pairs (result, argument): each result becomes this argument of the next step."""
+    """Return pairs of positions (result, argument): the result becomes the argument of the next step."""
     results = call.results or () if call.steps > 1 else ()
     return [[at, result.feeds] for at, result in enumerate(results) if result.feeds is not None]
 
@@ -229,7 +229,7 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
-    """Return the asks of a call. ``shown``: learners have this call, so a grader's asks include those of learners."""
+    """Return the asks of a call. ``shown``: whether a grader's asks include the asks of learners, who have the call."""
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:

@@ -25,9 +25,9 @@ VARIANT_CAP = 4000
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
     """Yield the problems of a question over all variants (at most ``VARIANT_CAP``, sampled), one line each.
 
-    Problems are texts that do not render, answers (right ones and misconceptions') that are not valid for their kind,
-    and two answers so close that a learner's answer could match both. Each problem is reported once, with the first
-    variant that has it.
+    Problems are texts that do not render, answers (the right answer and those of misconceptions) that are not valid for
+    the question, and two answers so close that a learner's answer could match both. Each problem is reported once, with
+    the first variant that has the problem.
     """
     try:
         units_known(question)

@@ -1,8 +1,8 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-The timed program is large and never runs. Its values count as right only because it equals a small program whose values
-are judged: equal operations in equal order, with equal operands (by position), dtypes and attributes. The substitution
-must turn each size of the small program into the size in the large one.
+The timed program is large and never runs. Its values count as right only because the program equals a small program
+with judged values: equal operations in equal order, with equal operands (by position), dtypes and attributes. The
+substitution must turn each size in the small program into the size in the large program.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # not the 64 of i64
-# Their results' shapes follow from operands and attributes, which are compared. This holds for collectives, too.
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # numbers, but not the 64 of i64
+# Result shapes of these operations, and of collectives, follow from operands and attributes, which are compared.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # largest difference of rounds: a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # largest difference by a window: a window of 4 has T - 3 places
 MAX_SUMMED = 12  # most arguments for which all subsets are tried: a flat array may pack any subset
-MOST_LOST = Fraction(1, 2)  # parts of fixed size may cover a smaller fraction of the large array, by at most this much
-TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # a negative pad cuts
+MOST_LOST = Fraction(1, 2)  # largest loss in the fraction of arrays that parts of fixed size cover
+TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # negative padding cuts an array
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How two programs differ. ``line``, ``file``: of the differing operation, in the large program if known there."""
+    """How two programs differ. ``line``, ``file``: the differing operation, in the large program if known there."""
 
     message: str
     line: int | None = None
@@ -38,17 +38,17 @@ class Difference:
 
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
-    """Return how the large program differs from the small one after the substitution; None if it does not differ."""
+    """Return how the large program differs from the small program after the substitution; None if they are equal."""
     return _Matching(small, large, sizes).first_difference()
 
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A pair is a size of the small program and the size in its place in the large one.
+    """Comparison of two programs. A *pair* is a size in the small program and the size at its place in the large one.
 
     Attributes:
-        sums: allowed pairs of sizes of flat arrays, into which several arguments are packed.
-        follows: pairs that earlier slices and concatenations made, such as T - 1.
+        sums: allowed pairs for flat arrays, into which several arguments are packed.
+        follows: pairs of sizes in results of earlier slices and concatenations, such as T - 1.
     """
 
     small: Operations
@@ -84,7 +84,7 @@ class _Matching:
         at = two if two.line else one
         return Difference(what, at.line, at.file or "")
 
-    # must be equal
+    # parts that must be equal
 
     def kinds(self, one: Operation, two: Operation) -> str:
         """Compare names, operands, results, dtypes and the devices that communicate."""
@@ -118,7 +118,7 @@ class _Matching:
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
             return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
-        around = tuple(self.small.mesh.values())  # on two devices, the next device is also the previous one
+        around = tuple(self.small.mesh.values())  # on two devices, the next device is also the previous device
         ways = [
             {tuple(step % n for step, n in zip(way, around, strict=True)) for way in _ways(each.groups, program.mesh)}
             for each, program in ((judged, self.small), (timed, self.large))
@@ -127,13 +127,13 @@ class _Matching:
         idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
         return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
 
-    # conditions on all parts together
+    # conditions on the whole program
 
     def shrinking_parts(self) -> Difference | None:
         """Return a difference if parts of fixed size are most of an array in the small program, but not in the large.
 
         Ten rows from each end cover all of 11 rows, but hardly any of 4,096 rows. Then the small program's values are
-        right, and the large program leaves out most of its work. One row, or all rows but one, is allowed in both.
+        right, and the large program leaves out most of its work. A part may be one row, or all rows but one, in both.
         """
         lost, cuts = Fraction(0), set()
         for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
@@ -176,7 +176,7 @@ class _Matching:
             for whole, part in zip(wholes, parts, strict=True)
         )
 
-    # the substitution of sizes decides these
+    # parts that the substitution of sizes decides
 
     def numbers(self, one: Operation, two: Operation) -> str:
         """Compare the attributes of both operations, and the rounds of a loop."""
@@ -195,7 +195,7 @@ class _Matching:
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
         """Return True if a number may be a dimension's index, which does not grow with a mesh axis of that size.
 
-        It cannot be an array's size: these have prime factors that are larger than the mesh.
+        Such a number cannot be an array's size, because sizes have prime factors that are larger than the mesh.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
@@ -207,7 +207,7 @@ class _Matching:
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices: each bound fits, counted from the array's start or from its end."""
+        """Compare slices. Each bound must fit the substitution, counted from the array's start or from its end."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -218,7 +218,7 @@ class _Matching:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads. The amounts on both sides fit, or one does and the padded size too (a slice's transpose)."""
+        """Compare pads. Both amounts must fit the substitution, or one amount and the result (a slice's transpose)."""
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
         for dim, whole in enumerate(zip(*wholes, strict=True)):
@@ -254,7 +254,7 @@ class _Matching:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return where the parts of a concatenation end, in both programs: code that splits it slices there."""
+        """Return the pairs of positions where parts of a concatenation end, at which later slices may cut."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
@@ -273,12 +273,12 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if both are off by one number, at most ``most``, from a size that grows."""
+        """Return True if ``judged + k`` grows to ``timed + k`` for a k from ``-most`` to ``most`` other than 0."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return text with the size that the substitution makes of this one; '' if it does not change."""
+        """Return text with the size that ``judged`` becomes in the large program; '' if it does not change."""
         grown = self.sizes.of(judged)
         return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
 
@@ -294,7 +294,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """Yield the paired operations of two equal bodies; ``rounds``: how often each runs, nested loops multiplied."""
+    """Yield pairs of operations of two equal bodies. ``rounds``: how often each body runs in all outer loops."""
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))

@@ -1,8 +1,8 @@
-"""Views of answers for checks, and the expected outcomes. NumPy and plain values, no JAX.
+"""Views of answers for checks, and the expected outcomes. The views hold NumPy arrays and plain values.
 
-An *ask* is one request to a submission. A *finding* is what came back for it: an observation of a program that ran,
+An *ask* is one request to a submission. A *finding* is what came back for an ask: an observation of a program that ran,
 outcomes of a plain function, a question's answer, or a fault. ``paired`` matches each timed program with the small
-program whose values are judged. If the two programs differ, the time is not judged.
+program that has judged values. If the two programs differ, the time is not judged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Answered:
 
 
 def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
-    """Yield what a check sees of each run of an answer. ``elsewhere``: the entry of ``finding.elsewhere`` to see."""
+    """Yield what a check sees of each run of an answer. ``elsewhere``: index of outputs in ``finding.elsewhere``."""
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
@@ -86,10 +86,10 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True if this ask is to show which operations matter: on one mesh; for a grade, on hidden dimensions.
+    """Return True if this ask shows which operations matter: on one mesh, and for a grade on hidden dimensions.
 
-    Each trial compiles a program. A submission that does the work on the mesh with most axes gains nothing by leaving
-    the work out on other meshes, or at the sizes that learners see.
+    Each trial compiles a program, so only one mesh is tried. A submission that does the work on the mesh with most axes
+    gains nothing by leaving the work out on other meshes, or at the sizes that learners see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -118,7 +118,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     Args:
         program: what a check sees of the program before it runs.
         inputs: the arguments drawn for this step.
-        before: the earlier steps; results of the last of them are arguments of this step.
+        before: the earlier steps. Results of the previous step may be arguments of this step.
     """
     call = ask.of
     assert isinstance(call, Call)
@@ -142,7 +142,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
 
 
 def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
-    """Return the result in its declared structure. If none is declared, return one array, or a list of several."""
+    """Return the result in its declared structure. Without a declaration, return one array, or a list of arrays."""
     found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
     if call.results is None:
         return found[0] if len(found) == 1 else found
@@ -175,7 +175,7 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function on an ask's cases; cached, as all students get the same cases."""
+    """Return the outcomes of the author's function on an ask's cases, cached because all students get these cases."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
@@ -207,8 +207,8 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers. A timed program that differs from the judged program in more than sizes becomes a Fault.
 
-    The operations that matter in the judged program also matter in the timed one. Answers that are already paired stay
-    unchanged.
+    The operations that matter in the judged program also matter in the timed program. Answers that are already paired
+    stay unchanged.
     """
     found = []
     for answer in answered:
@@ -228,7 +228,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer to the value call of a timing call, at the matching sizes.
 
     Raises:
-        LookupError: the plan has no such ask. ``plan`` always has it.
+        LookupError: the value call has no answer at the matching sizes, although every plan asks for this answer.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` accepts untrusted text. It matches a strict grammar (one number, a few unit names) before pint sees the text,
-and raises only ``BadAnswer``.
+``parse`` accepts untrusted text and raises only ``BadAnswer``. The text must match a strict grammar (one number, a few
+unit names) before pint sees the text.
 
 Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
@@ -29,7 +29,7 @@ class BadAnswer(ValueError):
     """An answer that cannot be read; the message is one line for the learner."""
 
 
-# A registry of our own: in pint's default one, b is a barn, Gb a gilbert and kB has no dimension.
+# These definitions replace pint's default registry, in which b is a barn, Gb is a gilbert and kB has no dimension.
 PREFIXES = (
     "pico- = 1e-12 = p-", "nano- = 1e-9 = n-", "micro- = 1e-6 = u-", "milli- = 1e-3 = m-", "kilo- = 1e3 = k-",
     "mega- = 1e6 = M-", "giga- = 1e9 = G-", "tera- = 1e12 = T-", "peta- = 1e15 = P-", "exa- = 1e18 = E-",
@@ -52,7 +52,7 @@ UNITS = (
     "percent = 0.01",
 )
 COUNTS = ("count", "hop", "step", "round", "chip", "device", "GPU", "element", "parameter", "param", "layer", "x")
-"""Names that count things; they do not change the value or its dimension."""
+"""Names of counted things, which change neither the value nor its dimension."""
 DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
     (): "a plain number",
     (("[time]", 1),): "a time",
@@ -91,7 +91,7 @@ def _absent(package: str) -> Iterator[None]:
 
 @functools.cache
 def _registry() -> pint.UnitRegistry:
-    """Return the registry. pint is imported here: it takes a third of a second, and most commands read no unit."""
+    """Return the registry. The slow import of pint (1/3 s) is in this function, because most commands read no unit."""
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint
 
@@ -154,7 +154,7 @@ def quote(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-# 4077.8, 4,077.8, 4 077.8, 4'077.8, 4_077.8; then 4.0778e3, 4.0778 × 10^3, 10**3, 3 · 2^20; then 5/2.
+# NUMBER matches 4077.8, 4,077.8, 4 077.8, 4'077.8, 4_077.8, 4.0778e3, 4.0778 × 10^3, 10**3, 3 · 2^20 and 5/2.
 GROUPED = r"[1-9][0-9]{0,2}(?P<sep>[, '])[0-9]{3}(?:(?P=sep)[0-9]{3})*"
 NUMBER = rf"""
     (?P<sign>[+-]?)

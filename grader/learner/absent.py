@@ -1,7 +1,7 @@
-"""Stand-ins for modules that are not installed where submissions are graded, so that code without them runs.
+"""Stand-ins for modules that are missing on the grading machine, so that code that only mentions such a module runs.
 
-A left-over plot or table then costs no points. For code that computes with such a module, the error names the line
-that imports the module.
+A left-over plot or table then costs no points. If code computes with a missing module, the error names the line that
+imports the module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NotInstalled(ImportError):
 
 
 class StandIn:
-    """A missing module, or any name in it. Code can mention a stand-in, but not compute with it."""
+    """A stand-in for a missing module or a name in the module. Code can mention a stand-in, but not compute with it."""
 
     def __init__(self, module: str, line: int) -> None:
         self.__dict__.update(_module=module, _line=line)
@@ -62,10 +62,10 @@ class StandIn:
 def stood_in(
     space: Mapping[str, Any], note: Callable[[str, int, str], None], guarded: Callable[[str, int], bool]
 ) -> Iterator[None]:
-    """Make imports of missing modules in ``space`` give a StandIn, inside this context.
+    """Make imports of missing modules in ``space`` give a StandIn, during the block.
 
     Args:
-        note: called with the module, and the line and file that import it.
+        note: called with the module, and the line and file that import the module.
         guarded: returns whether the import at this file and line is in a ``try``, which handles the failure.
     """
     own = builtins.__import__
@@ -79,7 +79,7 @@ def stood_in(
             if globals is not space or level or module in THERE or guarded(place[1], place[0]):
                 raise
             if fromlist and module in sys.modules and not isinstance(sys.modules[module], StandIn):
-                raise  # the module exists, the name does not
+                raise  # the module exists, but the imported name does not
             note(module, *place)
             return StandIn(module, place[0])
 

@@ -1,8 +1,9 @@
-"""LEARNER PYTHON RUNS HERE: a task is called, and the result is a program, plain values, or a fault.
+"""LEARNER PYTHON RUNS HERE: call a task, and return a program, plain values, or a fault.
 
 An ask (one request) names the task to call, the mesh, the shapes and the specs, but never any values. Only an ask to a
-plain function, which is not traced, holds arguments; hidden ones come last. This process has no check, expected value
-or hidden array to steal. It builds trees of arguments and flattens results, because a program has only flat lists.
+plain function, which is not traced, holds arguments; hidden arguments come last. This process has no check, expected
+value or hidden array to steal. This module builds trees of arguments and flattens results, because a program has only
+flat lists.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES = 4, 64
-"""Nesting levels of a composed answer, and entries of one of its parts."""
+"""Limits on the nesting levels of a composed answer, and on the entries of one part."""
 
 
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
-    """Answer one ask: ``{"program"}`` with one blob, ``{"values"}``, ``{"raw"}`` or ``{"fault"}``.
+    """Answer one ask with a dict whose key is ``program`` (and one blob), ``values``, ``raw`` or ``fault``.
 
     The caller must be inside ``tolerant_jax``.
     """
@@ -66,12 +67,12 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 
 
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
-    """Return the mesh of an ask. If a timing call needs more devices than there are, the mesh has no devices."""
+    """Return the mesh of an ask. For a timing call with more devices than this process has, the mesh has no devices."""
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
 def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
-    """Return the fault for a source without a function of this name. ``found``: the object with the name, or None."""
+    """Return the fault for a source without a function ``name``. ``found``: the object with this name, or None."""
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
     elif stopped := next(
@@ -89,9 +90,9 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Return ``lower(task, ask)``. Meanwhile learner code may inspect arrays as if they had values, see ``looks``."""
+    """Return ``lower(task, ask)``. Learner code may inspect traced arrays as if arrays had values, see ``looks``."""
     task = on_leaves(task, ask)
-    if ask["kind"] == "body" or "timing" in ask:  # a learner's own code may trace a body; a timing call has no data
+    if ask["kind"] == "body" or "timing" in ask:  # learners trace bodies, too; a timing call has no data
         return lower(task, ask)
     mesh = mesh_of(ask)
     arguments = [
@@ -102,9 +103,9 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 
 
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
-    """Trace ``task``, a function of the leaves, for this mesh and these arguments.
+    """Trace ``task``, a function of the leaves, for the ask's mesh and arguments.
 
-    Returns its StableHLO module as MLIR bytecode.
+    Returns the StableHLO module as MLIR bytecode.
     """
     mesh = mesh_of(ask)
 
@@ -140,7 +141,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 
 
 def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
-    """Call a plain function. Return ``{"value"}``, or ``{"error", "kinds", "message", "line"}`` if it raised an error.
+    """Call a plain function. Return its ``value``, or ``error``, ``kinds``, ``message`` and ``line`` of its exception.
 
     ``kinds`` includes the error's base classes, because a subclass of ValueError is a ValueError.
     """
@@ -185,7 +186,7 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 
     A PartitionSpec with unreduced axes is ``{"spec": [...], "unreduced": [...]}``.
 
-    Other answers are as in ``raw_answer``, but with longer text (MAX_TEXT).
+    All other answers are as in ``raw_answer``, but with longer text (MAX_TEXT).
     """
     if depth > MAX_COMPOSED:
         return {"type": type(value).__name__}
@@ -204,8 +205,8 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
     """Return ``task`` as a function from the leaves of its arguments to the leaves of its result, in declared order.
 
-    If no structure is declared for the result, the function returns the task's result unchanged. It raises Misfit if
-    the result has another structure than declared.
+    If no structure is declared for the result, the function returns the task's result unchanged. The function raises
+    Misfit if the structure of the result differs from the declared structure.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):
@@ -228,7 +229,7 @@ def _as_declared(result: Any, returns: Any) -> list[Any]:
 
 
 def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
-    """Return a flat ``(*args, *cotangents) -> (*results, *gradients)``. Results without a cotangent are auxiliary."""
+    """Return ``fn`` as ``(*args, *cotangents) -> (*results, *gradients)``. Results without cotangent are auxiliary."""
     wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
     count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]]
 

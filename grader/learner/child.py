@@ -1,4 +1,4 @@
-"""The confined child: loads one source and answers asks, stage by stage."""
+"""The confined child process: load one source and answer asks, stage by stage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  else every child imports them
+from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  imported once, before the children fork
 
 from grader.learner import answering
 from grader.learner.answering import Reply
@@ -23,9 +23,9 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source, which is the first input, then answer every ask.
 
     Args:
-        read: the input, ``read(n)``: a frame with the source, its blobs the chunks' texts, then the stages of asks.
-        stream: the output: ``started``, which releases the source, ``loaded`` after the source ran, then the numbered
-            answers.
+        read: returns n bytes of the input: a frame with the source and the code of its chunks, then the stages of asks.
+        stream: gets the output: ``started``, which makes the grader send the source; ``loaded`` after the source ran;
+            then the numbered answers.
         seconds: CPU time for loading, and for each ask.
     """
     _hide_grader()
@@ -49,7 +49,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
 
 def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
-    """Yield all asks, stage by stage. A stage arrives in this process only after the earlier ones were answered."""
+    """Yield all asks, stage by stage. A stage arrives in this process only after the earlier stages were answered."""
     while True:
         try:
             stage, _ = frames.read_frame(read)
@@ -62,7 +62,7 @@ def _hide_grader() -> None:
     """Replace ``grader`` by empty modules, because the package holds formulas and layouts that learners must find.
 
     Cells of a notebook call the package's ``check`` below each exercise, and may call ``explain``, ``chip`` and
-    ``show``. Here these do nothing.
+    ``show``. In this process, these functions do nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]

@@ -17,7 +17,7 @@ from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
 Files = Collection[str]  # names of the learner's chunks, as in code objects
-# JAX errors that mean "this needs a value while it is being traced".
+# JAX errors for code that needs the values of an array during tracing.
 CONCRETE = {
     "ConcretizationTypeError",
     "TracerArrayConversionError",
@@ -82,9 +82,9 @@ def _raised(
 
 
 def unbound_axis(error: BaseException) -> str | None:
-    """Return the axis that a collective names and that JAX does not find; None for other errors.
+    """Return the axis that a collective names and that JAX does not know; None for any other error.
 
-    JAX raises a NameError or, where it tracks varying axes, an assertion without a message.
+    JAX raises a NameError or, if JAX tracks varying axes, an assertion without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
@@ -133,7 +133,7 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in the frames of an error: those in learner code, and those that learner code passed to JAX."""
+    """Return the meshes in an error's frames: meshes in learner code, and meshes that learner code passed to JAX."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
@@ -145,7 +145,7 @@ def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
 
 
 def raised_by_learner(error: BaseException, files: Files) -> bool:
-    """Return whether the deepest frame is the learner's own code, not JAX's."""
+    """Return whether the deepest frame of an error is in learner code, not in JAX."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code.co_filename in files
 
@@ -160,5 +160,5 @@ def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
 
 
 def words(error: BaseException, line: int | None, file: str) -> str:
-    """Return an error's message. For an error without one, such as a bare ``assert``, return the line of code."""
+    """Return an error's message, or the line of code for an error without a message, such as a bare ``assert``."""
     return one_line(error) or (linecache.getline(file, line).strip()[:200] if line else "")

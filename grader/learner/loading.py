@@ -26,15 +26,15 @@ class LoadedSource:
     """A source that was executed.
 
     Attributes:
-        space: the namespace in which the chunks ran, and in which their functions look names up.
-        states: for every chunk, the namespace after it ran, and whether a mesh was set.
+        space: the namespace in which the chunks ran, and in which the chunks' functions look names up.
+        states: for every chunk, the namespace after the chunk ran, and whether a mesh was set.
         faults: errors that stopped chunks, and missing modules (kind ``absent``).
-        files: the chunks' texts by name.
+        files: the chunks' code by name.
     """
 
     def __init__(self) -> None:
         module = types.ModuleType("submission")
-        sys.modules["submission"] = module  # dataclasses look up their module
+        sys.modules["submission"] = module  # a dataclass looks up the module that defines it
         self.space: dict[str, Any] = module.__dict__
         self.states: dict[str, tuple[dict[str, Any], bool]] = {}
         self.faults: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ class LoadedSource:
 
     @contextlib.contextmanager
     def imports(self) -> Iterator[None]:
-        """Give learner code stand-ins for missing modules, inside this context. Each module is noted once."""
+        """Give learner code stand-ins for missing modules in the block. ``faults`` lists each missing module once."""
 
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
@@ -57,7 +57,7 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """Return the namespace after the chunk in which the ask's exercise ends, ``ask["after"]``; None if nothing ran.
+        """Return the namespace after the chunk in which the ask's exercise ends, ``ask["after"]``; None without chunks.
 
         If a later chunk redefines the task, the last definition counts. If the notebook never checks the exercise,
         return the namespace after the last chunk.
@@ -74,7 +74,7 @@ class LoadedSource:
 def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
 
-    As in a notebook, the chunks after one that raises an error still run, and its definitions before the error stay.
+    As in a notebook, a chunk that raises an error keeps its definitions before the error, and later chunks still run.
     The caller must be inside ``tolerant_jax``.
     """
     program = LoadedSource()
@@ -95,10 +95,10 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
 
 
 def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
-    """Return a snapshot of a namespace with copied lists, dicts and sets, so that later cells cannot change it.
+    """Return a namespace's snapshot with copied lists, dicts and sets, so that later cells cannot change the snapshot.
 
     Args:
-        most: items to copy in total. Further items, and those nested more than eight levels deep, are shared.
+        most: items to copy in total. Further items, and items nested more than eight levels deep, are shared.
     """
     copies: dict[int, Any] = {}
     left = most
@@ -131,7 +131,7 @@ def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> Non
             at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
             body = ast.parse(text).body
             left = [s for s in body if s.lineno > at]
-            # names bound by ``fig, ax = plt.subplots()`` are missing, too
+            # names that ``fig, ax = plt.subplots()`` would bind get stand-ins, too
             stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
             bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))

@@ -1,9 +1,9 @@
 """Inspecting an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
 A traced array has a shape and a dtype, but no layout and no values. Learners who call the function on sharded arrays
-see both. So if learner code inspects an array, the program up to there runs on made-up inputs in the ask's layouts.
-Learner code gets the result: its layout is real, its values are made up. A program must not depend on these values. To
-detect this, the task is traced again with other made-up inputs.
+see layouts and values. So if learner code inspects a traced array, the program up to this array runs on made-up inputs
+in the ask's layouts. Learner code gets the result, which has a real layout and made-up values. A program must not
+depend on made-up values. To detect such a program, the task is traced again with other made-up inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax.core import Tracer, eval_jaxpr
 
 from grader.wire.limits import MAX_LOOKS
 
-# Attributes that a computed array has besides its type. All but LAYOUT show values.
+# Attributes of a computed array besides shape and dtype. All attributes that are not in LAYOUT show values.
 ATTRIBUTES = {
     "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards",
     "global_shards",
@@ -50,7 +50,7 @@ class ValueDependent(Exception):
 
 
 class Looks:
-    """The inspections of one task on one mesh, in order, and the array shown to each (None: JAX's own error)."""
+    """The inspections of one task on one mesh, in order, and the array for each inspection (None: JAX's own error)."""
 
     def __init__(self, files: Collection[str]) -> None:
         self.files = files
@@ -60,7 +60,7 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Wrap ``task`` to note its arguments' trace. Arrays inside an inner jit or shard_map have another trace."""
+        """Wrap ``task`` to record its arguments' trace. Arrays in an inner jit or shard_map have a different trace."""
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
@@ -70,7 +70,7 @@ class Looks:
         return watched
 
     def look(self, array: Any, *, values: bool) -> Any:
-        """Return an array to show in place of this one. None leaves the answer to JAX, as inside ``jax.jit``."""
+        """Return a computed array to show in place of ``array``; None leaves the answer to JAX, as in ``jax.jit``."""
         place = self._learners_line()
         if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
             return None
@@ -87,7 +87,7 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return the line of learner code that inspects, itself or through NumPy. None if JAX inspects."""
+        """Return the line of learner code that inspects an array, directly or through NumPy; None if JAX inspects."""
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -106,10 +106,10 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``. Each time learner code inspects an array meanwhile, it gets a computed one.
+    """Return ``export(task)``. Learner code that inspects an array during the export gets a computed array.
 
     Args:
-        task, static: called as ``task(*arrays, **static)``.
+        task, static: the task and its keywords, called as ``task(*arrays, **static)``.
         arguments: shape, dtype and sharding of each array.
         files: the learner's files.
     Raises ValueDependent.
@@ -146,7 +146,7 @@ def _settled(
 
 
 def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
-    """Return the next inspected array, computed from made-up inputs, or None if that fails."""
+    """Return the next inspected array, computed from made-up inputs; None if the computation fails."""
 
     def until_the_look(*arrays: Any) -> Any:
         try:
@@ -166,14 +166,14 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
 
 
 class SoFar:
-    """The results of a program's steps, computed one by one: the next inspection needs only the steps after them."""
+    """The results of a program's first steps, so that the next inspection needs to compute only later steps."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []  # values of all variables that the computed steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
-        """Return the one result of a program whose first steps are those computed so far."""
+        """Return the result of a program that begins with the steps computed so far."""
         program = made.jaxpr
         old, new = program.eqns[: self.steps], program.eqns[self.steps :]
         known, bound = _bound(old), _bound(new)
@@ -194,7 +194,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return made-up values. With the second sign, floats change sign and scale, and integers are drawn anew."""
+    """Return made-up values. With ``sign`` -1, floats change sign and scale, and integers are drawn anew."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
@@ -202,7 +202,7 @@ def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
     return (first if sign > 0 else -first * draw.uniform(0.5, 2, shape)).astype(dtype)
 
 
-# -- where JAX is asked ------------------------------------------------------------------------
+# -- replacements for JAX ----------------------------------------------------------------------
 
 _now: list[Looks] = []  # active inspections, innermost last
 
@@ -252,7 +252,10 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """Return a ``jax.device_get`` that gets the shown arrays: JAX's own reads arrays from inside JAX."""
+    """Return a ``jax.device_get`` that gets shown arrays.
+
+    JAX's own function reads arrays from inside JAX, where no array is shown.
+    """
 
     def get(x: Any) -> Any:
         leaves, tree = jax.tree.flatten(x)

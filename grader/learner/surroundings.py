@@ -1,4 +1,4 @@
-"""The surroundings of learner code: a limit on its time, and preparations made once for all children."""
+"""The surroundings of learner code: a time limit, and preparations made once for all child processes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from grader.wire.limits import KERNEL_SECONDS
 
 
 class TimeLimit(BaseException):
-    """Raised inside learner code when its time is over. No Exception, so that ``except Exception`` misses it."""
+    """Raised inside learner code when the time is over. A BaseException, which ``except Exception`` does not catch."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
-    Wall time depends on the machine's load, so only CPU time counts; the keeper ends code that sleeps too long. The
-    system's timer may include ticks of other processes, so ``counted_seconds`` decides whether time is over.
+    Wall time depends on the machine's load, so only CPU time counts. The parent process ends code that sleeps too long.
+    The system's timer may include ticks of other processes, so ``counted_seconds`` decides whether the time is over.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -51,7 +51,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def counted_seconds(begun: os.times_result) -> float:
-    """Return the CPU seconds since ``begun`` that count.
+    """Return the CPU seconds since ``begun`` that count towards the limit.
 
     Under load the kernel needs several times as long to hand out memory pages. So the first ``KERNEL_SECONDS`` of
     kernel time do not count, and code that allocates all memory reaches the memory limit before the time limit.
@@ -63,7 +63,7 @@ def counted_seconds(begun: os.times_result) -> float:
 def prepare() -> None:
     """Prepare the process from which children are forked, so that the children start prepared.
 
-    This starts no backend and no thread, because these would not survive a fork.
+    This function starts no backend and no thread, because backends and threads do not survive a fork.
     """
     share_ir_context()
     mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
@@ -74,10 +74,10 @@ def prepare() -> None:
 
 
 def share_ir_context() -> None:
-    """Use one MLIR context for all programs of a process: creating one takes longer than tracing a small program.
+    """Use one MLIR context for all programs of a process: making a context takes longer than tracing a small program.
 
-    Only for processes that end with their submission, because a context keeps every program. If JAX lacks this
-    function, each program has a context of its own.
+    Call this function only in processes that end with their submission, because a context keeps every program. If JAX
+    lacks ``make_ir_context``, each program has a context of its own.
     """
     from jax._src.interpreters import mlir
 

@@ -1,4 +1,4 @@
-"""JAX as learners expect it: calls that work outside of tracing also work while their function is traced."""
+"""Make JAX tolerant: calls that work outside of tracing also work while a learner's function is traced."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from grader.learner import looks
 
 @contextlib.contextmanager
 def tolerant_jax() -> Iterator[None]:
-    """Make left-over prints harmless, old spellings work and files change no settings, inside this context.
+    """During the block, make left-over prints harmless, old names of JAX usable, and changes of settings ineffective.
 
     Errors keep JAX's own frames, from which ``unbound_axis`` reads the details of an assertion. Enter this context once
-    for all asks of a source, because changing JAX and changing it back takes a twentieth of a trace's time.
+    for all asks of a source, because changing and restoring JAX takes a twentieth of a trace's time.
     """
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
@@ -41,15 +41,15 @@ def tolerant_jax() -> Iterator[None]:
 
 def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     """Yield (owner, name, replacement), also for names that JAX removed and old code uses."""
-    # These call the host, which is impossible in an exported program.
+    # These functions call the host, which is impossible in an exported program.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
-    # JAX removed these names in favour of other spellings.
+    # JAX renamed these functions.
     if not hasattr(jax.lax, "pvary"):
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # JAX refuses these settings once devices exist. Here devices exist before learner code runs.
+    # JAX refuses these settings once devices exist. In this process, devices exist before learner code runs.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing
@@ -58,7 +58,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "trace", contextlib.nullcontext
     yield from ((core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
-    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # on the class, which may have other names
+    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # patches the class, which may have other names
     yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)
 
 
@@ -86,18 +86,18 @@ def _in_place_of(owner: Any, name: str, stand_in: Any) -> Iterator[None]:
             delattr(owner, name)
 
 
-# -- the mesh in force -------------------------------------------------------------------------
+# -- the current mesh --------------------------------------------------------------------------
 
 
 def mesh_is_set() -> bool:
-    """Return whether ``jax.set_mesh(mesh)`` or ``mesh.__enter__()`` is still in force."""
+    """Return whether ``jax.set_mesh(mesh)`` or ``mesh.__enter__()`` is still in effect."""
     return not (jax.sharding.get_mesh().empty and thread_resources.env.physical_mesh.empty)
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Let a JAX function run under ``jax.jit``, where JAX's own refuses: the grader adds the ``jax.jit``.
+    """Let a JAX function run under the ``jax.jit`` that the grader adds, where JAX itself raises an error.
 
-    Inside a shard_map it still refuses, because a mesh with axes that are not manual would be wrong there.
+    Inside a shard_map the function still raises, because a mesh with axes that are not manual would be wrong.
     """
 
     @functools.wraps(own)

@@ -1,6 +1,6 @@
-"""Inline styles for the HTML fragment, which is embedded in foreign pages and must be legible on any background.
+"""Inline styles for the HTML fragments, which notebooks and other pages embed and which any background must suit.
 
-In the full page, the same names are classes.
+In the full page, the style sheet has a class for each name.
 """
 
 _PILL = "display:inline-block;white-space:nowrap;border-radius:1em;padding:0 .6em;font-size:.85em;font-weight:600;"

@@ -1,5 +1,5 @@
-"""The process that runs programs. In: a program as MLIR bytecode, and inputs. Out: facts, and the results' shards.
+"""The process that runs programs: it gets a program as MLIR bytecode and inputs, and returns facts and results' shards.
 
-*Facts* are what the program's text shows without a run: collectives, bytes, FLOPs. Learner Python never runs here, so
-neither ``learner`` nor any module that knows exercises may be imported.
+*Facts* are what the program's text shows without a run: collectives, bytes, FLOPs. Learner Python never runs in this
+process. So this package imports neither ``learner`` nor any module about exercises.
 """

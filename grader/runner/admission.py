@@ -27,7 +27,7 @@ KINDS = {
 }
 CUSTOM = "stablehlo.custom_call"
 RAGGED = "ragged_all_to_all"  # the only custom call that is admitted; JAX and facts use this name
-# Operations that call a function of the program, and the attribute that names it.
+# Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 STABLEHLO = """
 abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate
@@ -84,10 +84,10 @@ def walk(op: Any) -> Iterator[Any]:
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
-    """Yield the operations of a module, each one after its admission.
+    """Yield the operations of a module, each operation after its admission.
 
     Args:
-        files: names of the learner's files. A refusal names the line in them.
+        files: names of the learner's files. A refusal names the line in these files.
         most: the most bytes of one array.
 
     Raises:
@@ -168,7 +168,7 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return an array type's bytes; an element has whole bytes. Raises ProgramRefused unless the shape is fixed."""
+    """Return an array type's bytes; each element takes whole bytes. Raises ProgramRefused unless the shape is fixed."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
@@ -178,7 +178,7 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
     try:
         array = ir.RankedTensorType(kind)
     except ValueError:
-        if str(kind) == "!stablehlo.token":  # tokens order side effects
+        if str(kind) == "!stablehlo.token":  # tokens order side effects, such as callbacks
             raise ProgramRefused(CALLBACK) from None
         raise ProgramRefused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
     if not array.has_static_shape or array.encoding is not None:
@@ -191,7 +191,7 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
 
 @cache
 def element_names() -> dict[str, str]:
-    """Return the names of this JAX's dtypes, keyed by their MLIR spelling."""
+    """Return the names of the installed JAX's dtypes, keyed by their MLIR spelling."""
     found = {}
     with mlir.make_ir_context():
         for name in ELEMENTS:
@@ -201,7 +201,7 @@ def element_names() -> dict[str, str]:
 
 
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """Return the innermost file and line in a location that is in one of the learner's ``files``, or None."""
+    """Return the file and line of the innermost part of a location that is in the learner's ``files``, or None."""
     stack = [location]
     while stack:
         at = stack.pop()

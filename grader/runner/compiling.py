@@ -1,4 +1,4 @@
-"""Compiling admitted programs for the devices of this process. No learner Python runs here."""
+"""Compile admitted programs for the devices of this process, in which no learner Python runs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
 CPU = "cpu"  # the platform of simulated devices, as JAX calls it
-# Code runs a few times on small inputs, so optimizing it costs more than it saves. These options change neither
-# collectives nor memory, which XLA decides before it generates code.
+# Compiled code runs a few times on small inputs, so optimizing the code costs more time than it saves. These options
+# change neither collectives nor memory, which XLA decides before it generates code.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
-    # If on, each fusion is slow until JAX 0.11, because MLIR compiles it in a context of its own.
+    # If True, compiling is slow until JAX 0.11, because MLIR compiles each fusion in a context of its own.
     "xla_cpu_use_fusion_emitters": False,
     # More parts are slower, because LLVM runs once for each part.
     "xla_cpu_parallel_codegen_split_count": 1,
-    # If on, this library takes time at the first run of each sum and matmul on each device.
+    # If not empty, the YNN library takes time at the first run of each sum and matmul on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # devices may round operands of these
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # operations with operands that devices may round
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
@@ -63,11 +63,11 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     """Compile a canonical program, after marking the collectives in it (see ``hlo.added_by_compiler``).
 
     Args:
-        found: facts of the source. If these lack FLOPs, the FLOPs of the compiled program are counted.
+        found: facts of the source. If the facts lack FLOPs, the FLOPs of the compiled program are counted.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
-    # The program states its types, so a mesh that learner code has set must not change them.
+    # The program states its types, so a mesh that learner code has set must not change the types.
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
         marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
@@ -132,7 +132,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Wrap a module as if JAX had lowered a function to it. JAX then places arguments and assembles results."""
+    """Wrap a module as if JAX had lowered a function to this module, so that JAX handles arguments and results."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -141,7 +141,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function with a program's arguments and results. ``standing_in`` then replaces its module."""
+    """Lower a function with a program's arguments and results. ``standing_in`` then replaces the lowered module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

@@ -1,4 +1,4 @@
-"""The values of a program that are data: those that depend on its arguments."""
+"""The values of a program that are data, which means that they depend on the program's arguments."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
     """Return the values that depend on an argument of main.
 
     All other values are fixed by the program: constants, positions on the mesh, and values computed from these alone.
-    Comparing, choosing and converting data gives data. If the condition of a branch or a loop is data, so are the
-    results. A value in a function is data if it is data in any call of the function.
+    Comparing, choosing and converting data gives data. If the condition of a branch or a loop is data, the results are
+    data, too. A value in a function is data if it is data in any call of the function.
 
     Args:
         functions: the functions of a module by name.
@@ -48,7 +48,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
         yield from _carried(op, number)
     elif op.name in BODIES:
         yield _first(op).arguments[number]
-    else:  # this includes a branch's condition and a reduction's operands
+    else:  # for example, a branch's condition or a reduction's operand
         yield from op.results
         yield from _arguments(op)
 
@@ -63,13 +63,13 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
         yield from _carried(around, number)
     elif around.name in BODIES or around.name in BRANCHES:
         yield around.results[number]
-    else:  # this includes a loop's condition, which decides how often the loop runs
+    else:  # for example, a loop's condition, which decides how often the loop runs
         yield from around.results
         yield from _arguments(around)
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield value ``number`` of a loop: in its condition, in its body, and its result."""
+    """Yield value ``number`` of a loop: the arguments of its condition and its body, and the loop's result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -1,10 +1,10 @@
-"""Executing programs. Only MLIR bytecode comes in, never learner Python.
+"""Execute programs. Requests hold only MLIR bytecode, never learner Python.
 
-A program is untrusted. ``program.canonical`` admits it and returns its canonical form. This form is read for facts,
+Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form, which is read for facts,
 compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the ask (the
 request that the program answers) and from the canonical form, never from the bytecode itself. Cache keys cover all that
-execution depends on (``key_of``). A program of several steps runs once a step; some results are the next step's
-arguments.
+execution depends on (``key_of``). A program of several steps runs once for each step, and some results become arguments
+of the next step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
     def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
-        """Raise ProgramRefused if a result that is fed is missing, or differs in shape or dtype from its argument."""
+        """Raise ProgramRefused if a result in ``fed`` is missing, or has another shape or dtype than its argument."""
         for argument, result in self.fed.items():
             asked = arguments[argument]
             if result >= len(program.results):
@@ -60,7 +60,7 @@ class Steps:
                 raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
-        """Return the ``count`` arguments of the next run: results of the last run if fed, else ``fresh`` ones."""
+        """Return the ``count`` arguments of the next run: the last run's results if in ``fed``, else ``fresh`` ones."""
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
 
@@ -79,7 +79,7 @@ def size_of(reply: Reply) -> int:
 class Read:
     """A canonical program, its facts and its operations.
 
-    ``operations``: text as ``wire.operations`` writes it, or None if there are too many.
+    ``operations``: the operations as text (``wire.operations.to_text``), or None if there are too many.
     """
 
     program: Program
@@ -97,13 +97,13 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     """Execute a program once per list of inputs.
 
     Args:
-        ask: the ask that the program answers. It gives the mesh and the arguments that the program must have.
+        ask: the ask that the program answers, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
         inputs: for each run, the arguments (and the cotangents) as NumPy arrays, then, for each step after the first,
             those arguments that are not results of the step before.
 
     Returns:
-        Facts, and the shards as blobs; or ``{"fault"}``, caused by the learner. An exception is a fault of the grader.
+        Facts, and the shards as blobs; or ``{"fault"}`` if the program is at fault. An exception is the grader's fault.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -114,9 +114,9 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
-    """Run a program on the devices of this process and of the processes that ``join`` joined it to.
+    """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    Only values are judged there, not facts, so the compiler may add collectives or use memory freely.
+    On these devices, only values are judged, not facts, so the compiler may add collectives or use memory freely.
 
     Args:
         exact: compute every matmul in float32, even if the program requests another precision.
@@ -145,10 +145,10 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 
 
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
-    """Return ``seconds`` of one call on these devices, for each of ``rounds`` rounds of ``calls`` calls.
+    """Return, for each of ``rounds`` rounds of ``calls`` calls, the mean ``seconds`` of one call on these devices.
 
-    Arguments are drawn on the devices, in the sizes of the ask. On a CPU the grader's memory limit applies; other
-    devices have their own. All processes make equally many calls: each call waits for all processes.
+    Arguments are drawn on the devices, in the sizes of the ask. On a CPU, the grader's memory limit applies; other
+    devices have limits of their own. All processes make equally many calls, because each call waits for all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -178,13 +178,13 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
 
 
 def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
-    """Return an argument on its devices: numbers from -1 to 1, or integers that are all 0, a valid index everywhere."""
+    """Return an argument on its devices: floats from -1 to 1, or integers 0, because 0 is always a valid index."""
 
     def draw() -> Any:
         dtype = dtype_of(about["dtype"])
         if not is_inexact(dtype):
             return jax.numpy.zeros(about["shape"], dtype)
-        # Compiling a random generator takes a second, so arguments are made without one.
+        # Compiling a random generator takes a second, so arguments are made without a generator.
         count = jax.lax.iota(np.float32, math.prod(about["shape"]))
         return jax.numpy.cos(count).reshape(about["shape"]).astype(dtype)
 
@@ -271,7 +271,7 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
             placed = [_placed(v, s) for v, s in zip(arguments, compiled.shardings, strict=True)]
             try:
                 out = jax.block_until_ready(compiled.call(*placed))
-            except Exception as error:  # XLA's errors, and those of its runtime
+            except Exception as error:  # XLA and its runtime raise many types of errors
                 raise CannotRun(reason("XLA cannot run it", error)) from error
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
@@ -281,14 +281,14 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
 
 
 def _placed(value: Any, sharding: NamedSharding) -> Any:
-    """Return an argument on the devices. With several processes, each one places the shards of its own devices."""
+    """Return an argument on the devices. With several processes, each process places the shards of its own devices."""
     if sharding.is_fully_addressable or isinstance(value, jax.Array):
         return jax.device_put(value, sharding)
     return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
 def runs() -> bool:
-    """Return whether a sum over all devices is right, to test this process after a program ended the last one."""
+    """Return whether a sum over all devices is right, to test this process after a program ended an earlier process."""
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
     total = jax.jit(
@@ -308,7 +308,7 @@ def look() -> dict[str, Any]:
 
 
 def join(address: str, processes: int, number: int) -> None:
-    """Join this process to others whose devices form one mesh. The processes find each other at ``address``."""
+    """Connect this process to other processes, for a mesh over all devices. ``address``: where the processes meet."""
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
@@ -335,6 +335,6 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
 
 
 def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """Return one list of arrays per run. This is the inverse of the packing in ``Worker.run_program``."""
+    """Return one list of arrays per run, by the inverse of the packing in ``Worker.run_program``."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

@@ -43,10 +43,11 @@ class Facts:
     """Facts from the source of a program.
 
     Attributes:
-        collectives: in program order, one for every call of the function that contains them.
-        flops: arithmetic operations of one device. None if some are outside of shard_map, because only the compiler
-            knows how the devices share these. dot_flops: the part of ``flops`` in matmuls; also None then.
-        marked: the collectives by the numbers that ``mark`` gives them.
+        collectives: in program order, one for every call of the function that contains the collective.
+        flops: arithmetic operations of one device; None if some operations are outside of shard_map, because only the
+            compiler knows how the devices share these operations.
+        dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
+        marked: the collectives, by the number that ``mark`` gives each of them.
         mapped: True if the results depend on a ``shard_map`` and little work on data is outside of it: at most one
             operation for each element of arguments and results.
     """
@@ -59,7 +60,7 @@ class Facts:
 
 
 def mark(module: Any) -> None:
-    """Number the collectives of a module by their locations, which the compiler carries into its own text.
+    """Write a number into the location of each collective. The compiler copies locations into the compiled program.
 
     Collectives without a number in the compiled program were added by the compiler, see ``hlo.added_by_compiler``.
     Operations that are not collectives lose their locations, because names in the source must not matter.
@@ -82,7 +83,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     Args:
         module: an admitted module.
         mesh: axis sizes, in order.
-        files: names of the learner's chunks, to find their lines in source locations.
+        files: names of the learner's files and cells, to find their lines in source locations.
     """
     named = {"func.func": {}, "sdy.mesh": {}}
     marks: dict[Any, int] = {}
@@ -110,7 +111,7 @@ def elements_of(main: Any) -> int:
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that main's results depend on. Values of left-over debug code are not among them."""
+    """Return the values that main's results depend on, without values that only left-over debug code uses."""
     found: set[Any] = set()
     owners, left = set(), _yielded(functions["main"])
     while left:
@@ -138,7 +139,7 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _FactsReader:
-    """A walk through a program that follows calls. ``times``: rounds of all enclosing loops. ``path``: the branches."""
+    """A walk through a program that follows calls. ``times``: runs in all outer loops. ``path``: the outer branches."""
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class _FactsReader:
         self.needed = needed(functions)
         self.mapped = False  # whether the results need a shard_map
         self.beside = NOTHING  # the cost of needed operations on data outside shard_map
-        self.share = self.devices  # devices that may share an array: 1 inside shard_map
+        self.share = self.devices  # number of devices that may share an array: 1 inside shard_map
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
@@ -252,7 +253,7 @@ class _FactsReader:
         self.numbered += 1
         groups = self.who(op, kind)
         axes = crossed_axes(groups, self.mesh)
-        if not axes:  # along an axis of size 1 nothing moves
+        if not axes:  # along axes of size 1, nothing moves
             return
         members = max(map(len, groups))
         operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
@@ -280,7 +281,7 @@ class _FactsReader:
                 raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
-        # Other forms of groups have another meaning. A device in no group would hold arbitrary memory.
+        # Without global device ids, groups have another meaning. A device in no group would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise ProgramRefused(f"a {kind} does not name every device of the mesh once")
@@ -299,7 +300,7 @@ def _is_complex(value: Any) -> bool:
 
 
 def cost_of(op: Any, data: int) -> FlopCount:
-    """Return the FLOPs of one operation, without those of its regions. ``data``: how many operands are data."""
+    """Return the FLOPs of one operation, without FLOPs of its regions. ``data``: how many operands are data."""
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []
     is_complex = any(map(_is_complex, results)) or any(map(_is_complex, operands))

@@ -1,8 +1,8 @@
 """Arithmetic of one operation: the number of operations on numbers, and the part in matmuls.
 
 The source (StableHLO) and the compiler's HLO have equal operations under nearly equal names. A complex operation counts
-as four. Moving, converting and drawing random bits is not arithmetic. Comparing, choosing and logic count if they are
-done on data, values that depend on the program's arguments (``logic``). Sums inside a collective are not counted.
+as four. Moving, converting and drawing random bits is not arithmetic. Comparing, choosing and logic count if they work
+on data: values that depend on the program's arguments (``logic``). Sums inside a collective are not counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from grader.common.intervals import NOTHING, UNKNOWN, Interval
 
-# One operation for each element of the result.
+# Operations that count once for each element of the result.
 ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
@@ -22,7 +22,7 @@ ELEMENTWISE = {
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cosh", "digamma", "erf", "erf_inv", "erfc",
     "lgamma", "mulhi", "polygamma", "sinh", "square", "zeta",
 }  # fmt: skip
-# These are multiplications of two numbers.
+# Operations that multiply two numbers.
 MULTIPLY = {"divide", "mulhi", "multiply", "power", "square"}
 NONE = {
     "all_gather", "all_reduce", "all_to_all", "and", "async_done", "async_start", "bitcast", "bitcast_convert",
@@ -35,18 +35,18 @@ NONE = {
     "reduce_window", "replica_id", "reshape", "return", "reverse", "rng_bit_generator", "scatter", "select",
     "select_and_scatter", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "slice",
     "sort", "top_k", "torch_index_select", "transpose", "tuple", "while", "xor",
-    # HLO only
+    # operations that only HLO has
     "after_all", "conditional", "fusion", "opt_barrier", "parameter", "rng_get_and_update_state", "topk",
 }  # fmt: skip
 
 
-# These compute bits from bits. Many of them together can add and multiply numbers, so they count if they use data.
+# Operations that compute bits from bits. Many of them can add and multiply numbers, so they count if they use data.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# These count if data decide which values are chosen; otherwise they only move values. A slice selects the operands
-# that decide.
+# Operations that choose values. An operation counts if data decide the choice; otherwise it only moves values. Each
+# slice gives the operands that decide.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),
@@ -55,7 +55,7 @@ CHOOSES = {
 
 @dataclass(frozen=True)
 class FlopCount:
-    """Arithmetic operations, and the part in matmuls, including matmuls that are written out."""
+    """Arithmetic operations, and the part in matmuls, including matmuls written as multiplications and sums."""
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING
@@ -111,10 +111,10 @@ def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
 
 
 def fft(elements: int, length: int) -> FlopCount:
-    """Return the usual 5 n log2 n of one transform."""
+    """Return the cost of FFTs: by convention, 5 log2(length) for each element."""
     return FlopCount(Interval.of(math.ceil(5 * elements * math.log2(max(length, 1)))))
 
 
 def solve(elements: int, n: int) -> FlopCount:
-    """Return at most n operations for each element: triangular solves, Cholesky."""
+    """Return the cost of a triangular solve or a Cholesky factorization: at most n operations for each element."""
     return FlopCount(Interval(0, elements * n))

@@ -1,4 +1,4 @@
-"""Communication groups of device numbers, the mesh axes that they cross, and the bytes that a device sends in them.
+"""Communication groups of device numbers, the mesh axes that groups cross, and the bytes that a device sends.
 
 Devices are numbered in mesh order, row-major.
 """
@@ -76,7 +76,7 @@ def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
 
 
 def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Return one axis cut at the borders of all chosen parts. Raises ValueError if they do not divide it."""
+    """Return one axis cut at the borders of all chosen parts. Raises ValueError if the parts do not divide the axis."""
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):
@@ -85,7 +85,7 @@ def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> l
 
 
 def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the mesh axes that the groups cross: along these, two members of a group differ.
+    """Return the mesh axes that the groups cross: axes along which two members of a group differ.
 
     Args:
         groups: device numbers, one list per group; for a permute, one (source, target) pair per list.
@@ -132,7 +132,7 @@ def numbers(attribute: Any) -> Groups:
 
 
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective, in either MLIR form, or None if it names a mesh that does not fit.
+    """Return the groups of a collective, from either MLIR form, or None if the groups name a mesh that does not fit.
 
     Args:
         attribute: dense numbers (JAX 0.10), or axes of a mesh (0.12), which may be parts of axes.

@@ -42,9 +42,9 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """An instruction in one call of its computation. It runs ``times`` times, on this ``path`` of branches.
+    """An instruction in one call of its computation, with the number of runs and the path of branches around it.
 
-    ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` does not count them.
+    ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` does not count these operands.
     """
 
     of: HloInstruction
@@ -58,7 +58,7 @@ def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
     """Yield every instruction of the compiled program, once for each call path to it.
 
     Args:
-        costed: whether to count the operands that are data.
+        costed: whether to count the operands that are data, which means that they depend on the program's arguments.
     """
     computations, entry = parse(hlo)
     return _Walk(computations, costed).computation(entry, Interval.of(1), (), [])
@@ -70,7 +70,7 @@ class _Walk:
         self.steps = self.cases = 0
 
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
-        """Yield the instructions of a computation. ``given``: for each parameter, whether it is not data."""
+        """Yield the instructions of a computation. ``given``: for each parameter, True if it is not data."""
         known: set[str] = set()
         shapes = {i.name: i.shape for i in self.computations.get(name, [])}
         for one in self.computations.get(name, []):
@@ -86,7 +86,7 @@ class _Walk:
                 yield from self.computation(called, times * often, path + branch, passed)
 
     def calls(self, one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Iterator[tuple[str, Interval, Path]]:
-        """Yield the computations that an instruction runs, how often, and as which branch."""
+        """Yield each computation that an instruction runs, how often it runs, and its branch in a conditional."""
         if opcode == "while":
             rounds = trip_count(one)
             yield from ((c, rounds + 1, ()) for c in one.called("condition"))
@@ -103,7 +103,7 @@ class _Walk:
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data. If none are, add the result to ``known``, the values that are not data."""
+    """Return how many operands are data. If none is, add the result to ``known``, the values that are not data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)
@@ -143,9 +143,9 @@ def added_by_compiler(
     Args:
         hlo: the optimized program.
         mesh: axis sizes, in order.
-        marked: the source's collectives by the numbers that ``facts.mark`` gave them. A mark alone proves nothing,
-            because collectives that the compiler adds may inherit it. A marked collective must also have the kind and
-            the axes of the source's collective, and must not run more often.
+        marked: the source's collectives, by the numbers that ``facts.mark`` gave them. A number alone proves nothing,
+            because a collective that the compiler adds may inherit a number. A collective with a number must also have
+            the kind and the axes of the source's collective, and must not run more often.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -158,7 +158,7 @@ def unclaimed(
     """Return the collectives of a compiled program that do not come from a collective of the source.
 
     Args:
-        found: the compiled program's collectives, each with its marks.
+        found: the compiled program's collectives, each with its numbers from ``facts.mark``.
         marked: as for ``added_by_compiler``.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
@@ -171,7 +171,7 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many copies do not come from the source, because there are more copies or they run more often."""
+    """Return how many copies do not come from the source, because copies are more numerous or run more often."""
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
     is_unrolled = allowed.known and runs.most <= allowed.most
@@ -210,7 +210,7 @@ def made(
 
     Args:
         arrays: types of the operands, such as ``bf16[2,4]``.
-        groups: None if unreadable: the collective then counts as crossing every axis.
+        groups: None if the groups cannot be read. The collective then counts as crossing every axis.
     """
     size = sum(map(hlo_bytes, arrays))
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
@@ -219,7 +219,7 @@ def made(
     axes = _whole_axes(mesh) if groups is None else crossed_axes(groups, mesh)
     if not axes:
         return None
-    # XLA:CPU has no ragged all-to-all
+    # XLA:CPU has no ragged all-to-all. Programs of other compilers do not show how much a ragged all-to-all sends.
     sent = UNKNOWN if groups is None or kind == RAGGED else sent_in_group(kind, size, max(map(len, groups)))
     shift = sending = None
     if kind == "permute" and groups:
@@ -238,7 +238,7 @@ def _whole_axes(mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | None:
-    """Return the devices that send in a permute, or None if all do."""
+    """Return the devices that send in a permute, or None if all devices send."""
     sending = senders(pairs)
     return sending if len(sending) < math.prod(mesh.values()) else None
 
@@ -292,7 +292,7 @@ def compiled_cost(hlo: str) -> FlopCount:
 
 
 def cost_of(visit: Visit) -> FlopCount:
-    """Return the FLOPs of one instruction, without those of the computations that it calls."""
+    """Return the FLOPs of one instruction, without FLOPs of the computations that it calls."""
     one = visit.of
     name = one.opcode.replace("-", "_")
     dtype, result = next(iter(shapes(one.shape)), ("", []))
@@ -321,7 +321,7 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """Return the dimensions of the operand at this position, or None if it is not an array."""
+    """Return the dimensions of the operand at a position, or None if no array is at this position."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

@@ -43,12 +43,12 @@ class HloInstruction:
 
     @property
     def calls(self) -> bool:
-        """Whether it may call a computation: an attribute refers to a part of the program."""
+        """Whether the instruction may call a computation, because an attribute refers to a part of the program."""
         return "=%" in self.rest or "={%" in self.rest
 
     @property
     def marks(self) -> list[int]:
-        """The marks (see ``facts.mark``) of the source's collectives from which XLA made this instruction."""
+        """The numbers (see ``facts.mark``) of the source's collectives from which XLA made this instruction."""
         return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
 
     def called(self, *names: str) -> list[str]:
@@ -59,7 +59,7 @@ class HloInstruction:
 Computation = list[HloInstruction]
 
 
-@lru_cache(1)  # two functions parse the same text, one after the other
+@lru_cache(1)  # two functions parse one text, one after the other
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
     """Return computations by name, and the name of the entry computation ('' if there is none)."""
     found: dict[str, Computation] = {}

@@ -1,4 +1,4 @@
-"""Trip counts of loops, if the program states them: by a counter between constants that cannot overflow."""
+"""Trip counts of loops that count from one constant to another without overflow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def trip_count(loop: Any) -> int | None:
     if start is None or step is None:
         return None
     rounds = max(0, -(-(end - start) // step))
-    # Otherwise the counter overflows and the loop continues.
+    # If the type cannot hold the counter's last value, the counter overflows and the loop continues.
     return rounds if _holds(counter.type, start + rounds * step) else None
 
 
@@ -38,7 +38,7 @@ def _limit(condition: Any) -> tuple[Any, int, int] | None:
 
 
 def _step(body: Any, position: int) -> int | None:
-    """Return the positive constant that each round adds to the counter, or None if the body does anything else."""
+    """Return the positive constant that each round adds to the counter, or None if the counter changes otherwise."""
     *_, returned = list(body)
     added = defining(returned.operands[position])
     if added is None or added.name != "stablehlo.add":

@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """Values that are slow to make, by key. Many submissions contain the same program.
+    """Values that are slow to make, by key. Many submissions contain equal programs.
 
     Args:
-        most: how much is kept, in the unit of ``size``.
-        size: the size of one value.
+        most: the largest total size of the cached values.
+        size: returns the size of one value.
     """
 
     def __init__(self, most: int, size: Callable[[T], int]) -> None:
@@ -22,7 +22,7 @@ class LRUCache(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of this key, and make it if it is not cached."""
+        """Return the value of a key. Make the value if it is not cached."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

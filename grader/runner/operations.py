@@ -1,6 +1,6 @@
 """A canonical program's operations as plain data: calls and ``shard_map`` are inlined, every value is numbered.
 
-``facts`` must have read the module: then everything in it is admitted, and groups name devices of the mesh.
+``facts`` must have read the module before, so that all operations are admitted and groups name devices of the mesh.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 def attributes_of(op: Any) -> str:
     """Return an operation's attributes, sorted by name, then the operations that it applies to single elements.
 
-    Of a constant's value only the kind counts, see ``_kind_of_constant``: numbers such as 1/N may change with sizes.
+    For a constant, return only the kind of value (``_kind_of_constant``): numbers such as 1/N may change with sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -60,7 +60,7 @@ def _region(region: Any) -> str:
 
 
 def _kind_of_constant(op: Any) -> str:
-    """Return "true", "false", "zero", "infinite" or "nan"; "" for other values, several values and complex ones."""
+    """Return "true", "false", "zero", "infinite" or "nan"; "" for all other values, also several or complex values."""
     try:
         elements = op.attributes["value"]
         if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
@@ -76,9 +76,9 @@ def _kind_of_constant(op: Any) -> str:
     return "nan" if math.isnan(value) else "infinite" if math.isinf(value) else ""
 
 
-MAX_MEMBERS = 200_000  # device numbers, over all collectives
+MAX_MEMBERS = 200_000  # device numbers in the groups of all collectives together
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
-# Outside shard_map, the compiler chooses the layout of these operations' results from their operands.
+# Outside shard_map, the compiler gives the results of these operations the layout of their operands.
 FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
 Layout = tuple[tuple[str, ...], ...] | None
 Env = dict[Any, int]
@@ -92,7 +92,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
     """Return the operations of a module, or None if there are more than ``MAX_OPERATIONS`` or too many values or uses.
 
     Args:
-        compared: keep the operations' attributes, which comparing two programs needs.
+        compared: whether to keep the operations' attributes, which a comparison of two programs needs.
     """
     try:
         return _OperationsReader(module, mesh, files, compared).program()
@@ -155,14 +155,14 @@ class _OperationsReader:
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """Number a result. Outside shard_map its layout is that of the operands of equal shape, if these agree."""
+        """Number a result. Outside shard_map, results have the layout of operands of equal shape, if these agree."""
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)
         same = [n for n in operands if self.values[n].shape == shape]
         parts = max((self.values[n].parts for n in same), default=1)
         given = name == "broadcast_in_dim" and self.layouts[operands[0]] == ()
-        if given or not operands:  # every device can compute it without communication
+        if given or not operands:  # every device can compute the result without communication
             return self.new(value, 1, ((),) * len(shape))
         layouts = {self.layouts[n] for n in same}
         cut = [layout for layout in layouts if layout is None or any(layout)] or list(layouts)
@@ -238,7 +238,7 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Return the reshard that operand i of shard_map needs for ``in_specs``, or None, and the operand's value."""
+        """Return the reshard that operand i of shard_map needs for ``in_specs``, or None, and the resulting value."""
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
             return None, at
@@ -248,7 +248,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return the number of devices that may still cut an argument of a partly manual shard_map."""
+        """Return the number of parts into which devices may still cut an argument of a partly manual shard_map."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)

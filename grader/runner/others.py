@@ -1,9 +1,10 @@
 """Replacement values for an array, used to find out which results depend on an operation's result.
 
-Replacement values stay in the array's range, so that indices mostly stay valid and nothing overflows: floats do not
-exceed the largest magnitude, and integers stay between the smallest and the largest if these differ. An element keeps
-its value only by chance. The changes differ between elements, devices and salts, so that a mean, a norm, a scale or a
-shift cannot cancel all of them. NaN and infinite values become finite. A *salt* is a number that selects the noise.
+Replacement values stay in the array's range, so that indices mostly stay valid and nothing overflows. Floats do not
+exceed the array's largest magnitude. Integers stay between the smallest and the largest integer if these differ. An
+element keeps its value only by chance. The changes differ between elements, devices and salts, so that a mean, a norm,
+a scale or a shift cannot cancel all changes. NaN and infinite values become finite. A *salt* is a number that selects
+the noise.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STREAMS = 2  # noise arrays for each array
 
 @cache
 def lowered(shape: tuple[int, ...], dtype: str) -> str:
-    """Return ``chosen`` for arrays of this type, as a StableHLO module."""
+    """Return the function ``chosen`` for arrays of this type, as a StableHLO module."""
     scalar = jax.ShapeDtypeStruct((), np.int32)
     drawn = [jax.ShapeDtypeStruct(shape, np.uint32)] * STREAMS
     return _lowered(chosen, jax.ShapeDtypeStruct(shape, dtype_of(dtype)), scalar, scalar, *drawn)
@@ -32,7 +33,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return ``noise`` for arrays of this shape, as a StableHLO module whose argument is the salt."""
+    """Return the function ``noise`` for arrays of this shape, as a StableHLO module with the salt as argument."""
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 
@@ -49,13 +50,13 @@ def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
     """Return two pseudorandom arrays of numbers below ``SPREAD``, one for each element, device and salt.
 
-    XLA may still inline the noise into its uses, because it removes the barrier early.
+    XLA may still inline the noise into its uses, because XLA removes the barrier early.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 
 
 def others(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return replacement values for an array. ``drawn``: the noise of its shape."""
+    """Return replacement values for an array. ``drawn``: noise of the array's shape."""
     if not array.size:
         return array
     if array.dtype == bool:
@@ -82,7 +83,7 @@ def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return other integers between the smallest and the largest, or the next integer if all are equal."""
+    """Return other integers between the array's smallest and largest, or the next integer if all are equal."""
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
     dims = tuple(range(array.ndim))
     low, high = lax.reduce_min(array, dims), lax.reduce_max(array, dims)

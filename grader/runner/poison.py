@@ -1,10 +1,10 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
 A program is changed into a module that is compiled once. In this module, each operation of the kind under test has a
-number. It returns replacement values (``others``) if a further argument of ``main`` equals the number, else the values
-that it computes. So one execution shows how far one operation moves the results. An operation in a loop is changed in
-every round. In a function that is called several times, each call has numbers of its own. Numbers count the operations
-of a kind in the order of ``wire.operations``.
+number. The operation returns replacement values (``others``) if a further argument of ``main`` equals this number, else
+the values that it computes. So one execution shows how far one operation moves the results. An operation in a loop is
+changed in every round. In a function that is called several times, each call has numbers of its own. Numbers count the
+operations of a kind in the order of ``wire.operations``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # blocks that see no values from outside
-SALTS = 3  # most sets of replacement values; fewer if the results move far
-FAR = 0.25  # fraction of a result's largest value
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # operations with blocks that use no outer values
+SALTS = 3  # most sets of replacement values to try; fewer if the results move far
+FAR = 0.25  # a result moves far if it moves by more than this fraction of its largest value
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -80,7 +80,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # the program cannot run with replacement values here
+            except compiling.CannotRun:  # the program cannot run with these replacement values
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
@@ -102,7 +102,7 @@ def _run(
         placed = [jax.device_put(v, s) for v, s in zip(given, compiled.shardings, strict=True)]
         try:
             out = jax.block_until_ready(compiled.call(*placed))
-        except Exception as error:  # XLA's errors, and those of its runtime
+        except Exception as error:  # XLA and its runtime raise many types of errors
             raise compiling.CannotRun(compiling.reason("XLA cannot run it", error)) from error
         found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
         if step + 1 < steps.count:
@@ -149,7 +149,7 @@ def compiled(
 
 @dataclass
 class Salt:
-    """The salt in a block, and the noise made from it for each shape, before all other operations of the block."""
+    """The salt in a block and, for each shape, the noise that is made from the salt at the start of the block."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
@@ -158,8 +158,9 @@ class Salt:
 class PoisonedModule:
     """A canonical module, changed in place.
 
-    Functions and ``shard_map`` bodies that contain operations of the kind take two more integers: the number of the
-    operation to change, counted from the function's first, and a salt, which differs between a ``shard_map``'s devices.
+    Functions and ``shard_map`` bodies that contain operations of the kind take two more integers. The first is the
+    number of the operation to change, counted from the function's first operation of the kind. The second is a salt,
+    which differs between the devices of a ``shard_map``.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -212,7 +213,7 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a block whose first operation of the kind has this number. Return the number after the last one's."""
+        """Change a block. ``number``: that of the block's first operation of the kind. Return the next free number."""
         for op in [o.operation for o in block]:
             if self.is_one(op):
                 self.poison(op, wanted, salt, number)
@@ -231,7 +232,7 @@ class PoisonedModule:
         return number
 
     def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a ``shard_map`` or a named computation. Outer values become operands, as its block cannot see them."""
+        """Change a ``shard_map`` or named computation. Outer values become operands: its block sees only operands."""
         mapped = op.name == "sdy.manual_computation"
         manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
         axes = [a for a in self.mesh if a in manual]
@@ -289,7 +290,7 @@ class PoisonedModule:
             result.replace_all_uses_except(call.results[0], call)
 
     def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
-        """Return arrays of noise of this shape. One call, directly after the salt, makes them for all operations."""
+        """Return arrays of noise of this shape. One call, directly after the salt, makes noise for all operations."""
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))
@@ -303,10 +304,10 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Copy the function of a StableHLO module into this module, once. Return its name."""
+        """Copy the function of a StableHLO module into this module, once. Return the function's name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # must stay alive while it is copied from
+            lowered = ir.Module.parse(text, self.module.context)  # the module must live while its function is copied
             (main,) = lowered.body.operations
             main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")

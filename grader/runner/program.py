@@ -1,9 +1,9 @@
 """The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed.
 
-The bytecode is MLIR that was written where learner Python ran, so nothing in it is trusted. It is parsed and admitted
-by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings that the *ask*, the
-grader's request, gives. Names and channels are renumbered, and source locations keep only lines of the learner's files.
-Only the printed result is hashed, read for facts and compiled.
+The bytecode is MLIR that was written where learner Python ran, so nothing in the bytecode is trusted. The bytecode is
+parsed and admitted by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings of
+the *ask* (the grader's request). Names and channels are renumbered, and source locations keep only lines of the
+learner's files. Only the printed result is hashed, read for facts and compiled.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from grader.runner.admission import CUSTOM, ProgramRefused, admitted, check_func
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# Attributes named after a dialect are annotations. Of these, only this one matters to the compiler.
+# Attributes named after a dialect are annotations. Only this annotation matters to the compiler.
 NOTES = {"sdy.sharding"}
 # Attributes that belong to an operation's definition but have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}
-# The name of all composites. XLA ignores the bodies of composites with names that it knows, such as "chlo.erf".
+# The name that all composites get. XLA ignores the bodies of composites with names that XLA knows, such as "chlo.erf".
 COMPOSITE = "a.composite"
 OWN = "mesh"  # the name of the ask's mesh
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
@@ -52,7 +52,7 @@ class Program:
         return ir.Module.parse(self.text, _context())
 
     def parse(self) -> Any:
-        """Return a new module. Its operations have the learner's source locations."""
+        """Return a new module with the learner's source locations."""
         module = self.module()
         with module.context:
             for op, place in zip(walk(module.operation), self.places, strict=True):
@@ -69,8 +69,8 @@ def canonical(
     Args:
         code: MLIR bytecode from the learner's process.
         mesh: axis sizes of the ask's mesh, in order.
-        arguments: ``{"shape", "dtype", "spec"}`` of each argument of the ask; specs as wire data.
-        files: names of the learner's chunks. Locations in other files are dropped.
+        arguments: ``{"shape", "dtype", "spec"}`` of each argument of the ask, with specs in wire format.
+        files: names of the learner's files and cells. Locations in all other files are dropped.
         most: the most bytes that an array may have.
 
     Raises:
@@ -93,7 +93,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # else MLIR converts messages to str, which fails for invalid text
+        context.emit_error_diagnostics = True  # otherwise MLIR converts messages to str, which fails for invalid text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -116,7 +116,7 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """Return an MLIR context. Creating one is slow and each program enlarges it, so it serves 20 programs."""
+    """Return an MLIR context. A context is slow to create and grows with each program, so it serves 20 programs."""
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
         _contexts.append((context, used + 1))
@@ -124,7 +124,7 @@ def _context() -> Any:
 
 
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
-    """Return the program's meshes with new names: OWN for the ask's mesh. Only meshes without axes may be others."""
+    """Return the program's meshes with new names: OWN for the ask's mesh. All other meshes must have no axes."""
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
         if op.name != "sdy.mesh":
@@ -160,7 +160,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
         text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
             raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
-        if "dense_resource<" in text:  # such constants are stored elsewhere, under varying names
+        if "dense_resource<" in text:  # the text has only a varying name in place of such a constant's value
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
@@ -172,7 +172,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """Return an attribute as text, or the whole operation if Python has no class for it, as for complex constants."""
+    """Return an attribute as text; the whole operation if Python has no class for the attribute (complex constants)."""
     try:
         return str(op.attributes[name])
     except TypeError:
@@ -181,7 +181,7 @@ def _written(op: Any, name: str) -> str:
 
 @cache
 def _defining(name: str, view: type) -> set[str]:
-    """Return the attributes that define an operation: the properties of its class that other classes lack."""
+    """Return the attributes that define an operation: the properties of its class that ``ir.OpView`` lacks."""
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 
@@ -190,7 +190,7 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """Add StableHLO's own description of the mesh, which its collectives refer to since JAX 0.12."""
+    """Add StableHLO's own description of the mesh. StableHLO's collectives refer to this description since JAX 0.12."""
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")
@@ -241,7 +241,7 @@ def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence
     """Replace names of functions, meshes and channels by numbers, because names must not matter."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
-    for aside in ("_", ""):  # rename twice, so that no new name collides with an old one
+    for aside in ("_", ""):  # rename twice, so that no new name collides with an old name
         for op, name in named:
             old, new = op.attributes["sym_name"].value, aside + name
             if old != name:

@@ -1,14 +1,14 @@
-"""``ragged_all_to_all``, the one custom call that is admitted, as JAX 0.10 and 0.12 write it; a substitute for CPUs.
+"""``ragged_all_to_all``, the only admitted custom call, as JAX 0.10 and 0.12 write it, and its replacement on CPUs.
 
-Each device sends slices of rows of its operand to the devices of its group, and says where they go in the results::
+Each device sends slices of rows of its operand to the devices of its group, and gives their places in the results::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
 Slice k goes to member k // (K / members). XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so
 other operations replace it on a CPU: each slice is placed in a block of M rows, an all_to_all exchanges the blocks, and
-the receiver combines them. Undefined cases get visible results: a slice is dropped if it does not fit in its arrays or
-its receiver expects another size; a row that two slices claim is unchanged.
+the receiver combines them. Undefined cases get visible results. A slice is dropped if it does not fit in its arrays or
+if its receiver expects another size. A row that two slices claim is unchanged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """Return the fault of the call's types, or None if they are as in the module's docstring."""
+    """Return what is wrong with the call's types, or None if the types are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
@@ -67,7 +67,7 @@ def _misfit(op: Any, members: int) -> str | None:
 
 
 def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> bool:
-    """Return whether all are one-dimensional, of one length, and hold integers."""
+    """Return whether all arrays are one-dimensional, of one length, and hold integers."""
     length = arrays[0][0]
     return len(length) == 1 and all(shape == length and dtype_of(dtype).kind in "iu" for shape, dtype in arrays)
 
@@ -97,7 +97,7 @@ def most_sent(op: Any, members: int) -> int:
 
 
 def spell_out(module: Any) -> bool:
-    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module has any."""
+    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module had a call."""
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):
@@ -146,7 +146,7 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Place each slice in a block, at its place in the receiver's result.
+    """Place each slice in a block, at the slice's place in the receiver's result.
 
     Returns:
         The blocks [K, rows, ...], and the start of each slice in the result and its size [K, 2]. The size is -1 for a

@@ -15,11 +15,11 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request: run a program of a learner, or for ``ours`` of the grader. Replies hold learners' faults.
+    """Answer one request: run a learner's program, or for ``ours`` the grader's test. Replies hold learners' faults.
 
-    Other requests: ``formula``, a student's text to evaluate; ``join`` other processes, ``look`` at the devices, get a
-    program's ``values`` (in its own precision or ``exact``) or its ``times``, and ``poison``: find out how far the
-    results depend on operations.
+    Other requests are ``formula`` (evaluate a student's text), ``join`` (connect to other processes), ``look``
+    (describe the devices), ``exact`` (return values; if True, with matmuls in float32), ``times`` (time a program) and
+    ``poison`` (find out how far the results depend on operations).
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])

@@ -1,4 +1,4 @@
 """Data that cross process boundaries: frames, plain values, arrays, error texts, limits.
 
-Both sides of every boundary use this folder. Nothing here is secret, and nothing else of this package is imported.
+Both sides of every boundary use this folder. Nothing in it is secret, and it imports no other folder of ``grader``.
 """

@@ -75,7 +75,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text's brackets, or 0 if it cannot exceed MAX_NESTING. Does not recurse."""
+    """Return, without recursion, the nesting depth of JSON brackets, or 0 if the depth cannot exceed MAX_NESTING."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -84,7 +84,7 @@ def nesting(text: str) -> int:
 
 
 def reader(fd: int) -> Callable[[int], bytes]:
-    """Return ``read(n)`` of a pipe. It returns exactly ``n`` bytes, or raises EOFError at the end."""
+    """Return a function ``read(n)`` that returns exactly ``n`` bytes of a pipe, or raises EOFError at its end."""
 
     def read(n: int) -> bytes:
         parts = []
@@ -112,7 +112,7 @@ DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *
 
 
 def dtype_of(name: str) -> np.dtype:
-    """Return a NumPy dtype by name, including bfloat16, float8 and int4. Raises ValueError."""
+    """Return a NumPy dtype by name, including bfloat16, float8 and int4. Raises ValueError for unknown names."""
     if name not in DTYPES:
         raise ValueError(f"there is no array type {name!r}")
     return DTYPES[name]
@@ -160,7 +160,7 @@ def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
 
 
 NOT_PLAIN = "NotPlain"
-"""Replaces an error's name if a function returned a value that is not plain."""
+"""The error name of a function that returned a value that is not plain."""
 
 
 class NotPlain(Exception):
@@ -189,7 +189,7 @@ def encode(value: Any, depth: int = 0) -> Any:
             return {"complex": [_encode_float(value.real), _encode_float(value.imag)]}
         case Fraction() | Decimal():
             return encode(_number(value), depth)
-    if is_spec(value):  # before tuples, because it may be one
+    if is_spec(value):  # before tuples, because a PartitionSpec may be a tuple
         return _encode_spec(value, depth)
     return _encode_parts(value, depth + 1)
 
@@ -211,7 +211,7 @@ def _encode_parts(value: Any, depth: int) -> Any:
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """Return a PartitionSpec as its entries, and as its unreduced axes if it has any, which its entries do not show."""
+    """Return a PartitionSpec's entries as JSON, with the unreduced axes, if any, which the entries do not show."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are not names")
@@ -220,7 +220,7 @@ def _encode_spec(value: Any, depth: int) -> Any:
 
 
 def _number(value: Fraction | Decimal) -> int | float:
-    """Return the equal int, or else the nearest float. Raises NotPlain."""
+    """Return an equal int if there is one, else the nearest float. Raises NotPlain if no float can hold the number."""
     try:
         if isinstance(value, Decimal) and (not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS):
             return float(value)

@@ -1,4 +1,4 @@
-"""Meshes of devices, for the tracing process and for those that run programs."""
+"""Meshes of devices, for the process that traces programs and for the processes that run programs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: b
 
 
 def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
-    """Return a mesh over real devices, with its axes along the links between them if possible.
+    """Return a mesh over real devices, with its axes along the links between devices if possible.
 
     Args:
-        devices: in JAX's order; the mesh takes the first ones.
+        devices: in JAX's order. The mesh takes the first devices.
         sizes: axis sizes, in order; their product is at most the number of devices.
     """
     need = devices[: math.prod(sizes.values())]

@@ -1,7 +1,7 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
-The runner reads them from a program's canonical form and inlines every call and every ``shard_map``, so that one
-device's view is left: inside ``shard_map`` shapes are a device's own. The data arrive as untrusted JSON.
+The runner reads the operations from a program's canonical form and inlines every call and every ``shard_map``, so that
+one device's view is left: inside ``shard_map``, shapes are those of one device. The data arrive as untrusted JSON.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
 
 
 MAX_OPERATIONS = 5_000
-"""A program with more operations after inlining, or with too many values or uses, does not carry its operations."""
+"""Operations after inlining. A larger program, or one with too many values or uses, is sent without its operations."""
 
 MOST_KEPT, LONGEST_KEPT = 256, 1 << 17
-"""Programs that are cached once read, and the longest of these, in characters: some tens of MiB in total. A ring of
-eight at two sizes has 77,000 characters, most of them attributes.
+"""Number of parsed programs in the cache, and characters of the longest cached program: tens of MiB in total. A ring of
+eight devices at two sizes has 77,000 characters, most of them attributes.
 """
 
 MAX_VALUES = 8 * MAX_OPERATIONS
@@ -70,8 +70,8 @@ class Value:
     """An array of the program.
 
     Attributes:
-        shape, dtype: as in the program: of one device inside ``shard_map``, of the whole array outside.
-        parts: the number of equal parts that devices cut it into; 1 if each holds this shape.
+        shape, dtype: of one device's array inside ``shard_map``, of the whole array outside.
+        parts: the number of equal parts that the array is sharded into; 1 if each device holds the whole ``shape``.
     """
 
     shape: tuple[int, ...]
@@ -91,8 +91,8 @@ class Communication:
     Attributes:
         kind: one of ``KINDS``.
         groups: device numbers (in mesh order) of each group; for a permute, ``(source, target)`` pairs.
-        axes: mesh axes that a group crosses: two of its members differ along them. Empty if nothing moves.
-        bytes: size of its input on one device.
+        axes: mesh axes along which two devices of a group differ. Empty if nothing moves.
+        bytes: size of the collective's input on one device.
     """
 
     kind: str
@@ -112,25 +112,26 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. Its values are indices into ``Operations.values``.
+    """One operation. Values are indices into ``Operations.values``.
 
     Attributes:
-        name: StableHLO's or CHLO's, without the dialect: "dot_general", "while", "collective_permute". Two more:
-            "shard" makes a device's part of an array, where ``shard_map`` begins, "unshard" the whole, where it ends.
+        name: StableHLO's or CHLO's, without the dialect: "dot_general", "while", "collective_permute". Also
+            "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins the parts where
+            ``shard_map`` ends) and "reshard" (moves an array to another layout).
         operands, results: values. A ``while`` takes the values that it carries. Bodies may also use values from
-        outside.
+            outside.
         flops: for a matmul or convolution, 2 for each multiplication and addition; else 0.
         precision: for a matmul, 1 (default), 3 (high) or 6 (highest) passes over 32-bit operands; else 1.
         length: for a sort, the number of elements sorted together; else 0.
         number: for a constant that is one integer, its value; else None.
         direction: for a comparison, one of ``DIRECTIONS``; else "".
         rounds: for a ``while``, how often its body runs; None if the program does not say.
-        manual: whether it is inside a ``shard_map`` that is manual over every axis: shapes are one device's own.
-        communication: for a collective.
+        manual: whether it is inside a ``shard_map`` that is manual over every axis, so that shapes are one device's.
+        communication: for a collective, its groups, axes and size.
         bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. Regions that a reduction or a
             sort applies to single elements are left out.
         attributes: all other attributes as text, and the operations that it applies to single elements; "" unless the
-            ask has programs compared (``"compared"``).
+            ask requests that programs are compared (``"compared"``).
         file, line: in the learner's source, if known.
     """
 
@@ -212,8 +213,8 @@ def to_text(program: Operations) -> str:
 def from_text(text: str) -> Operations:
     """Return the program that ``to_text`` wrote, for data from another process. Raises BadFrame for anything else.
 
-    Equal texts may give the same object: many submissions contain the same program, and parsing one is the most
-    expensive work of the process that judges.
+    Equal texts may give one shared object. Many submissions contain equal programs, and parsing is the most expensive
+    work of the judging process.
     """
     return _read(text) if len(text) <= LONGEST_KEPT else _read.__wrapped__(text)
 

@@ -1,7 +1,7 @@
 """A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The runner reads it from the compiled text. Kernels have the compiler's cycles. No compiler gives any for a collective:
-only its start and the place where its result is awaited are known. The JSON is untrusted.
+The runner reads the schedule from the compiled text. Kernels have the compiler's cycles. Collectives have no cycles:
+only a collective's start and the place where the program waits for its result are known. The JSON is untrusted.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Instruction:
     """One instruction that takes time, or that starts or ends an asynchronous collective.
 
     Attributes:
-        op: "product" (a kernel with a matmul in it), "kernel" (any other), "collective" (the core waits until it is
-            over), "start" and "done" (of one that runs beside the core), "loop", "branches" (one of them runs).
-        what: its kind: "dot_general", "copy", a collective's kind.
+        op: "product" (a kernel with a matmul), "kernel" (any other kernel), "collective" (the core waits for its end),
+            "start" and "done" (of a collective that runs beside the core), "loop", "branches" (one branch runs).
+        what: the instruction's kind: "dot_general", "copy", a collective's kind.
         cycles: for a kernel, the compiler's estimate.
         bytes: for a kernel without cycles, the bytes that are read and written; else 0.
-        flops: FLOPs of the matmuls in it.
-        number: identifies a collective; its "start" and "done" share it. -1 for all else.
-        communication: for "collective" and "start".
-        joined: for a matmul, the numbers of collectives whose results the compiler adds to its product, in its kernel.
-            No other instruction uses these results, and the kernel needs them only after its multiplications.
-        rounds: for a loop; None if the text does not say.
-        bodies: for a loop its body, for branches all of them.
+        flops: FLOPs of the kernel's matmuls.
+        number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
+        communication: for "collective" and "start", the groups, axes and size.
+        joined: for a matmul, the numbers of collectives with results that the matmul's kernel adds to the product. No
+            other instruction uses the collectives' results, and the kernel needs them only after its multiplications.
+        rounds: for a loop, the number of rounds; None if the compiled text does not show the number.
+        bodies: for a loop, its body; for branches, all branches.
         file, line: in the learner's source, if known.
     """
 
@@ -62,10 +62,10 @@ class Schedule:
         instructions: in the order of the compiler.
         arguments, results, temporaries: bytes on one chip, with layouts padded as by the compiler.
         aliased: bytes of results that reuse the memory of arguments.
-        by: versions of its makers, "jax 0.10.2, libtpu 0.0.42.1".
+        by: versions of the software that made the schedule, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its canonical form.
         layouts: for each result, each device's part of the whole, in mesh order: start and end along each dimension.
-        added: collectives that the compiler added, as plain data that its users parse; None if they were not counted.
+        added: collectives that the compiler added, as plain data to be parsed; None if they were not counted.
     """
 
     mesh: dict[str, int]
@@ -85,7 +85,7 @@ class Schedule:
         return self.arguments + self.results + self.temporaries - self.aliased
 
     def walk(self) -> Iterator[Instruction]:
-        """Yield every instruction, followed by those of its bodies."""
+        """Yield every instruction, followed by the instructions of its bodies."""
         stack = [iter(self.instructions)]
         while stack:
             found = next(stack[-1], None)
@@ -130,7 +130,7 @@ def _one_to_json(one: Instruction) -> dict[str, Any]:
 
 
 def from_json(data: Any) -> Schedule:
-    """Return the schedule that ``to_json`` wrote, for data from elsewhere. Raises BadFrame for anything else."""
+    """Return the schedule that ``to_json`` wrote, for data from another process. Raises BadFrame for anything else."""
     try:
         mesh = {as_text(axis): as_size(size, least=1) for axis, size in as_list(data["mesh"])}
         reading = _Reading(mesh)

@@ -1,4 +1,4 @@
-"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten them in one order.
+"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten a tree in one order.
 
 Keys are strings in sorted order, as in ``jax.tree``.
 """
@@ -16,7 +16,7 @@ class Misfit(Exception):
 
 
 def is_tree(value: Any) -> bool:
-    """Return whether a value has branches. No PartitionSpec has one, in any class."""
+    """Return whether a value has branches. A PartitionSpec has no branches, even if its class is a tuple."""
     return isinstance(value, Mapping | list | tuple) and not is_spec(value)
 
 
@@ -67,10 +67,10 @@ def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list
 
     Args:
         prefix: a leaf of ``found`` may stand for all leaves below its place, like one spec for a tree.
-        at: the place of both in their trees, for the message.
+        at: the place of ``found`` and of ``like`` in their trees, for the message.
 
     Raises:
-        Misfit: it has other branches.
+        Misfit: ``found`` has other branches than ``like``.
     """
     if not is_tree(like):
         if is_tree(found):

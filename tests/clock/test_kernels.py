@@ -103,6 +103,17 @@ def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> N
     assert permute.hidden > 0 and permute.after == "" and permute.before.startswith("add")
 
 
+def test_a_barrier_does_not_keep_a_sum_apart_from_its_matmul() -> None:
+    """``late_loop_unrolled`` of F1 with a barrier around each value that a round returns."""
+
+    def two(a: jax.Array, b: jax.Array, kept: Callable) -> jax.Array:
+        return kept(a + a @ b) + b @ a
+
+    apart = kernels(laid(lambda a, b: two(a, b, lax.optimization_barrier), SQUARE, SQUARE))
+    together = kernels(laid(lambda a, b: two(a, b, lambda value: value), SQUARE, SQUARE))
+    assert apart == together and len(apart) == 2
+
+
 def test_a_slice_reads_what_it_takes() -> None:
     assert kernels(laid(lambda a: lax.slice_in_dim(a, 0, 64) * 2, SQUARE)) == [("multiply + slice", 2 * 128, 0)]
 

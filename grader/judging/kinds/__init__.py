@@ -24,4 +24,4 @@ KINDS: Mapping[type, type[AnswerKind[Any, Any]]] = {
     Written: WrittenKind,
     Code: CodeKind,
 }
-"""The kind that reads and judges answers, by its declaration."""
+"""For each class that declares a kind of answer, the class that reads and judges the answers."""

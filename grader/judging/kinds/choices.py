@@ -26,7 +26,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Fill in the options' texts. Raises jinja2.TemplateError, or ValueError if two options look alike."""
+        """Fill in the options' texts. Raises ValueError if two options look alike, and jinja2.TemplateError."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
@@ -73,7 +73,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
-        """Return the option named by ``b``, ``(b)`` or ``b: its text``."""
+        """Return the key of the option that an answer ``b``, ``(b)`` or ``b: text of the option`` names, or None."""
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]
@@ -82,7 +82,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the options with exactly this text; else those with this key; else those that begin with it."""
+        """Return the options with this text; else the option with this key; else options that begin with the text."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]

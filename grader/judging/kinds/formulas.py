@@ -12,12 +12,12 @@ from grader.judging.kinds.kind import AnswerKind
 from grader.judging.units import BadAnswer
 
 RTOL = 1e-6
-"""Relative tolerance, for constants that are written with few digits. The key's largest value is the scale of zeros."""
+"""Relative tolerance, for constants with few digits. If the right value is 0, relative to the largest right value."""
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A formula and its values at the points. ``text`` does not count: equal formulas have equal values."""
+    """A formula and its values at the drawn points. Formulas with equal values are equal, whatever their ``text``."""
 
     text: str = field(compare=False)
     values: tuple[float, ...]
@@ -25,10 +25,10 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class FormulaKind(AnswerKind[Evaluated, Evaluated]):
-    """A formula in these symbols; ``symbols`` maps each to the values to draw from.
+    """A formula. ``symbols`` maps each symbol to the values to draw from.
 
-    ``want`` evaluates an author's text. A confined process evaluates a learner's text, and ``read`` gets its answer:
-    ``{"formula": text, "values": [...]}``, or ``{"problem": reason}``.
+    ``want`` evaluates an author's text. A confined process evaluates a learner's text, and ``read`` gets the answer of
+    that process: ``{"formula": text, "values": [...]}``, or ``{"problem": reason}``.
     """
 
     symbols: Mapping[str, Sequence[float]]

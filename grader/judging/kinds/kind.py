@@ -1,4 +1,4 @@
-"""The interface of all kinds of answers, and filling in the texts of questions and options."""
+"""The interface of all kinds of answers, and functions that fill in the texts of questions and options."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class AnswerKind(ABC, Generic[Want, Given]):
     after ``read``. Texts about a wrong answer never reveal the right answer.
 
     Attributes:
-        name: the name in reports, and of the declaration: "number" for ``exercise.number``.
+        name: the kind's name in reports and declarations: "number" for ``exercise.number``.
         valid: a valid answer in a few words, such as "PartitionSpec".
-        by_a_person: a person gives the points.
+        by_a_person: whether a person gives the points.
     """
 
     name: ClassVar[QuestionKind]
@@ -43,7 +43,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         Args:
             answer: the question's declaration, such as ``Spec``.
             drawn: the parameters drawn for a learner.
-            rtol: the relative tolerance of its numbers.
+            rtol: the relative tolerance of numbers in answers.
 
         Raises:
             jinja2.TemplateError: an option's text does not render.
@@ -53,7 +53,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @staticmethod
     @abstractmethod
     def heading(answer: Any) -> str:
-        """Return the form of the answer in a few words. It is equal for all students."""
+        """Return the form of the answer in a few words, equal for all students."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return 0.0
 
     def are_close(self, one: Want, other: Want) -> bool:
-        """Return True if a single answer could match both."""
+        """Return True if a single answer could match both right answers."""
         return one == other
 
     @abstractmethod
@@ -97,7 +97,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return self.shown(want)
 
     def raw(self, text: str) -> Any:
-        """Return what ``read`` gets for an author's text from ``written``."""
+        """Return the input of ``read`` for an author's text from ``written``."""
         return text
 
     def misfit(self, given: Given) -> str:
@@ -124,11 +124,11 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
 
 
-_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # Markdown, not HTML
+_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # the texts are Markdown, not HTML
 
 
 def filled_in(text: str, params: Mapping[str, Any]) -> str:
-    """Fill in a template. Raises jinja2.TemplateError if it is not a template or a parameter does not exist."""
+    """Fill in a template. Raises jinja2.TemplateError if the text is no template or a parameter does not exist."""
     return _template(text).render(**params).strip()
 
 

@@ -1,4 +1,4 @@
-"""Answers that list options by letter or text: several of many, or all of them in order."""
+"""Answers that list options by letter or text: some of the options, or all options in order."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ListedKind(AnswerKind[Keys, Keys]):
     """A list of options.
 
     Attributes:
-        one: reads one option; its options are in the learner's order.
-        partial: a wrong answer may earn a part of the points.
+        one: the kind that reads one option, with the options in the learner's order.
+        partial: whether a wrong answer may earn a part of the points.
     """
 
     one: ChoiceKind
@@ -74,7 +74,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
         if LETTERED.fullmatch(text):
             return re.split(r"[\s,]+", text)
         if plain_name(text) in map(plain_name, self.one.options.values()):
-            return [text]  # one option, which may have commas
+            return [text]  # the text of one option may contain commas
         return [part for part in re.split(r"[;\n]" if re.search(r"[;\n]", text) else ",", text) if part.strip()]
 
     def is_empty(self, raw: Any) -> bool:
@@ -91,7 +91,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
 
 
 class SeveralKind(ListedKind):
-    """All options that apply: at least one, and not all. Their order does not count."""
+    """All options that apply: at least one option, and not all options, in any order."""
 
     name = "several"
     valid = "list of options"

@@ -13,9 +13,9 @@ from grader.judging.kinds.kind import UNKNOWN, AnswerKind
 from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""Relative tolerance to detect kB taken for KiB. The ratio is only 1.024, and (N + 1) / N may be near its powers."""
+"""Relative tolerance to detect kB taken for KiB, small because (N + 1) / N may be near a power of 1.024."""
 COUNTS = range(1, 9)
-"""Numbers that occur in many formulas, in addition to the drawn ones."""
+"""Numbers that occur in many formulas, in addition to the numbers drawn for the question."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
 
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
-        """Return why a wrong number may be wrong, without revealing the right one.
+        """Return why a wrong number may be wrong, without revealing the right number.
 
         A reason names a unit mistake only if the question's own numbers cannot produce the factor between the answers:
         8 may be bits in a byte, but also 2·4 or an axis of 8, so no reason mentions 8.
@@ -123,7 +123,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a quotient or product of two of the question's numbers, or 1 over a product.
 
-        These numbers are small counts, and the drawn numbers plus or minus one.
+        The question's numbers are small counts, and the drawn numbers plus 0, 1 or -1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
@@ -131,7 +131,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
 
 
 def is_close(got: float, want: float, rtol: float) -> bool:
-    """Return True if within the relative tolerance; False for NaN."""
+    """Return True if ``got`` is within the relative tolerance of ``want``; False for NaN."""
     return abs(got - want) <= rtol * abs(want)
 
 

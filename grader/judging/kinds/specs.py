@@ -19,10 +19,10 @@ Axes = tuple[str, ...]
 LONGEST = 200
 WRITTEN = re.compile(r"\s*(?:[A-Za-z_][\w.]*\.)?(?:P|PartitionSpec)\s*\((.*)\)\s*", re.DOTALL)
 UNQUOTED = re.compile(r"(?<!['\"\w])(?!None\b)[A-Za-z_]\w*(?!['\"\w])")
-"""An axis name without quotes: P(x, None)."""
+"""Matches an axis name without quotes, as in P(x, None)."""
 NAMES = r"\s*[{\[(]([^{}\[\]()]*)[}\])]"
 PENDING = re.compile(rf",?\s*\bunreduced\s*=\s*(?:(?:frozen)?set\({NAMES}\s*\)|{NAMES})")
-"""The unreduced axes in a spec that is written as text: P("x", unreduced={"y"})."""
+"""Matches the unreduced axes in a spec that is written as text, as in P("x", unreduced={"y"})."""
 SUCH_AS = 'write it like P("x", None)'
 
 

@@ -173,7 +173,7 @@ def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
-    """Return the values by name: a dict's by its keys, a list's in order."""
+    """Return the values by name. A dict's keys are names; a list's values are in the order of ``names``."""
     if isinstance(raw, list):
         if len(raw) != len(names):
             raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")

@@ -56,7 +56,7 @@ class WrittenKind(AnswerKind[str, str]):
 
 @dataclass(frozen=True)
 class CodeKind(WrittenKind):
-    """The code of a task, as the submission holds it."""
+    """The submitted code of a task."""
 
     task: str
 

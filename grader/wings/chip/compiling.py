@@ -22,6 +22,7 @@ from grader.batch.findings import compiled_of
 from grader.clock import Placement, Slice, placed
 from grader.common.cache import MOST, Cache, cache_folder
 from grader.common.observation import Fault
+from grader.common.syntax import parse
 from grader.course.compiled import SHIPPED
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -160,7 +161,7 @@ def reading_digest() -> str:
 
 def code_of(text: str) -> str:
     """Return the syntax tree of a module without docstrings, comments and layout, as text."""
-    tree = ast.parse(text)
+    tree = parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = node.body[ast.get_docstring(node) is not None :]

@@ -17,7 +17,7 @@ from grader.expect import (
     expect_traffic,
 )
 from grader.hardware import all_reduce_time, latency, matmul_time
-from h5_tensor_parallel import CUT, exercise, fused_columns, gated_mlp, gated_mlp_bytes, gated_mlp_time, init
+from h5_tensor_parallel import CUT, exercise, fused_columns, gated_mlp, gated_mlp_time, init
 
 # -- what is asked and checked -----------------------------------------------------------------
 
@@ -381,36 +381,6 @@ def uneven_pieces_taken(F, N):
     return [half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]
 
 
-@exercise.misconception(of=gated_mlp_bytes)
-def gated_mlp_bytes_forward(B, D, F, N):
-    """You counted the forward pass alone. The backward pass all-reduces dx, which is as large."""
-    return 2 * 2 * B * D * (N - 1) / N
-
-
-@exercise.misconception(of=gated_mlp_bytes)
-def gated_mlp_bytes_of_hidden_units(B, D, F, N):
-    """You sent the units, [B, F]. They stay on their devices. Devices send y and dx, which are [B, D]."""
-    return 2 * 2 * 2 * B * F * (N - 1) / N
-
-
-@exercise.misconception(of=gated_mlp_bytes)
-def gated_mlp_bytes_of_three(B, D, F, N):
-    """You counted an all-reduce for gate and one for up. Add their parts of dx first: one all-reduce forward and one backward."""
-    return 3 * 2 * 2 * B * D * (N - 1) / N
-
-
-@exercise.misconception(of=gated_mlp_bytes)
-def gated_mlp_bytes_without_last_step(B, D, F, N):
-    """You sent the whole array in each half of the all-reduce. A device keeps its own part and sends (N - 1)/N."""
-    return 2 * 2 * 2 * B * D
-
-
-@exercise.misconception(of=gated_mlp_bytes)
-def gated_mlp_bytes_of_float32(B, D, F, N):
-    """You counted more than 2 bytes per number. A bfloat16 has 2 bytes."""
-    return 2 * 2 * 4 * B * D * (N - 1) / N
-
-
 def time_of(chip, B, D, F, N, products=9, reduces=2):
     return matmul_time(products * 2 * B * D * F / N, chip) + reduces * all_reduce_time(2 * B * D, N, chip)
 
@@ -451,7 +421,6 @@ def gated_mlp_time_whole_products(chip, B, D, F, N):
     return time_of(chip, B, D, F * N, N)
 
 
-exercise.scenario(gated_mlp_bytes, lambda B, D, F, N: Scenario(mesh={"tp": N}, arrays=[((D, F), CUT["w1"])]))
 exercise.scenario(
     gated_mlp_time,
     lambda chip, B, D, F, N: Scenario(
