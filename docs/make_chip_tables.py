@@ -469,7 +469,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         "| task | slice | clock | compiler | | matmuls | other kernels | waiting | measured |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    errors: dict[str, list[float]] = {"bfloat16 matmuls": [], "float32 matmuls or none": []}
+    errors: dict[str, list[float]] = {"bfloat16 matmuls": [], "float32 matmuls or no matmuls": []}
     for asked in references(course):
         (answer,) = compiled.of([asked])
         about, line, clock = timelines(answer, asked.on)
@@ -484,7 +484,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
             _both(clock.idle, line.idle),
         ]  # fmt: skip
         took = measured.get(asked.name)
-        what = "bfloat16 matmuls" if asked.name.startswith(BFLOAT16) else "float32 matmuls or none"
+        what = "bfloat16 matmuls" if asked.name.startswith(BFLOAT16) else "float32 matmuls or no matmuls"
         errors[what].append((line.step - clock.step) / clock.step)
         rows.append(
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
@@ -523,10 +523,10 @@ def memory_table(course: Course, compiled: Compiled) -> str:
         rows.append(f"| {title} | {show_bytes(due)} | {' | '.join(cells)} |")
     text = (
         f"The median error is {_typical(program)} in the program's order ({len(program)} rows) and {_typical(clock)} in "
-        f"the clock's ({len(clock)} rows)."
+        f"the clock's order ({len(clock)} rows)."
     )
     medians = ", ".join(f"{_typical(errors)} on {on}" for on, errors in sized.items())
-    text += f" For modules 05, 06 and 08 alone it is {medians}, in the program's order."
+    text += f" For modules 05, 06 and 08 alone the median error is {medians}, in the program's order."
     return "\n".join([*rows, "", text, ""])
 
 
@@ -543,7 +543,7 @@ def _typical(errors: Sequence[float]) -> str:
 def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     """Return the range and the median of the differences between steps, by dtype of the matmuls."""
     parts = [
-        f"{len(found)} rows of {what}: {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
+        f"{len(found)} rows of {what}: the compiler's step differs by {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
         for what, found in errors.items()
         if found
     ]
