@@ -123,9 +123,9 @@ best_fsdp_chips = None  # TODO: your answer
 
 
 # Question dcn_least_batch [token]
-# 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s of data-centre network;
-# between slices only gradients are all-reduced. From which global batch of *all slices* on, in
-# tokens, is that fully overlapped?
+# 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s one way into the data-
+# centre network; between slices only gradients are all-reduced. From which global batch of *all
+# slices* on, in tokens, is that fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of

@@ -194,6 +194,6 @@ def best_fsdp_chips(B, F, N):
     ],
 )
 def dcn_least_batch(chip, dcn, P, n):
-    """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only
+    """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s one way into the data-centre network; between slices only
     gradients are all-reduced. From which global batch of *all slices* on, in tokens, is that fully overlapped?"""
     return P * CHIPS[chip].bf16 / (dcn * 1e9)
