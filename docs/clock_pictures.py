@@ -117,7 +117,7 @@ STATEMENTS = {
         {"L": 3, "E": 16384, "B": 32768},
         {"x": 8},
     ),
-    "m1_block": Picture(
+    "m2_train_step": Picture(
         "`train_step` with the sizes above",
         {"the solution": Shown("train_step")},
         {"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600},

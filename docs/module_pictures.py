@@ -184,7 +184,7 @@ def meshes(maker: Maker) -> dict[str, str]:
 
 
 def training_steps(maker: Maker) -> dict[str, str]:
-    return {name: html for length in (8192, 2048) for name, html in maker.timelines("m1_block", T=length).items()}
+    return {name: html for length in (8192, 2048) for name, html in maker.timelines("m2_train_step", T=length).items()}
 
 
 def rooflines(maker: Maker) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""M1, the capstone: every answer derived a second time.
+"""M1 and M2, the capstone: every answer derived a second time.
 
 The solution is traced on the mesh and at the sizes of a question; what its products and collectives are is counted there, and how long
 collectives take comes from messages moved over wires (``network.py``).
@@ -23,9 +23,12 @@ from grader.exercise import Question
 from grader.hardware import CHIPS
 from tests import network
 
-M1 = load_exercise(
-    Path(__file__).parents[1] / "solutions" / "13_capstone" / "m1_block.py", "keys_of_m1", "13_capstone", 0.02
+CAPSTONE = Path(__file__).parents[1] / "solutions" / "13_capstone"
+M1, M2 = (
+    load_exercise(CAPSTONE / f"{name}.py", f"keys_of_{name}", "13_capstone", 0.02)
+    for name in ("m1_block", "m2_train_step")
 )
+QUESTIONS = M1.questions | M2.questions
 PEAK, WIRE = CHIPS["v5p"].bf16, CHIPS["v5p"].ici
 HEAD = 128
 Times = dict[str, float]
@@ -138,7 +141,7 @@ KEYS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("question", M1.questions.values(), ids=lambda q: q.name)
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)
 def test_answer_agrees_with_a_second_derivation(question: Question):
     for drawn in question.variants():
         assert drawn["chip"] == "v5p"
@@ -147,11 +150,11 @@ def test_answer_agrees_with_a_second_derivation(question: Question):
 
 
 def test_every_second_derivation_has_its_question():
-    assert set(KEYS) == set(M1.questions)
+    assert set(KEYS) == set(QUESTIONS)
 
 
 def test_every_bottleneck_occurs():
-    question = M1.questions["block_bottleneck"]
+    question = QUESTIONS["block_bottleneck"]
     assert {question(**drawn) for drawn in question.variants()} == {"products", "rows", "keys", "gradients"}
 
 

@@ -89,23 +89,11 @@ def all_reduce_speed(chip: str) -> float:
     return 1e9 / moved("all_reduce", BOTH_WAYS, n, 1e9, CHIPS[chip].ici).clock
 
 
-def bare_on(chip: str, M: int, o: int, n: int) -> float:
-    size, speed = 2e6 * M, all_reduce_speed(chip)
-    return bare(size, speed, o * 1e-6, n, size / speed)
-
-
 def searched(chip: str, M: int, o: int) -> float:
     """The size of a bucket where the bare time is least, tried finely; ``test_the_link_is_never_idle`` says what that time is."""
     size, speed = 2e6 * M, all_reduce_speed(chip)
     buckets = np.geomspace(size / 4000, size, 1_000_001)
     return float(buckets[np.argmin(buckets / speed + size / buckets * o * 1e-6)])
-
-
-def left_the_node(M: int, R: int, kept: str) -> float:
-    """What one GPU sends along a ring of nodes of the part that a reduce-scatter over eight left it."""
-    size = np.dtype("float32" if kept == "float32" else "float16").itemsize * M * 1e9
-    mine = size - 7 * size / 8
-    return sent_by_each("all_reduce", R, mine)
 
 
 def near_then_far(chip: str, M: int, R: int) -> float:
@@ -123,12 +111,7 @@ KEYS: dict[str, Callable[..., float]] = {
         training_flops(1e6 * M, T) / CHIPS[chip].bf16 + seconds("all_reduce", N, 2e6 * M, chip)
     ),
     "best_bucket": searched,
-    "bare_time": bare_on,
     "zero1_held": dealt_out,
-    "zero1_sending": lambda chip, M, N: (
-        seconds("reduce_scatter", N, 4e6 * M, chip) + seconds("all_gather", N, 2e6 * M, chip)
-    ),
-    "hsdp_far_bytes": left_the_node,
     "hsdp_time": near_then_far,
 }
 NEAR = {"best_bucket": 1e-5}  # relative step of the search

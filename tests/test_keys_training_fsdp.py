@@ -135,21 +135,6 @@ def middle_layer(layer: Callable[[int], list[tuple[str, str, float, Sequence[str
     return (ends[f"product {layers - 1}"] - ends[f"product {layers // 2 - 1}"]) / (layers - layers // 2)
 
 
-def exchanged_layer(chip: str, scheme: int, B: int, E: int, X: int) -> float:
-    product = 2 * B * (E // X) * E / CHIPS[chip].bf16
-    kind = {5: "reduce_scatter", 6: "all_gather"}[scheme]
-    travels = seconds(kind, X, 2 * B * E, chip)
-
-    def layer(i: int) -> list[tuple[str, str, float, Sequence[str]]]:
-        before = [f"product {i - 1}"] if i else []
-        if scheme == 6:
-            return [(f"gather {i}", "x", travels, before), (f"product {i}", "core", product, [f"gather {i}"])]
-        arrived = [f"scatter {i - 1}"] if i else []
-        return [(f"product {i}", "core", product, arrived), (f"scatter {i}", "x", travels, [f"product {i}"])]
-
-    return middle_layer(layer)
-
-
 def mixed_layer(chip: str, B: int, E: int, X: int, Y: int) -> float:
     rows, inner, columns = B // X, E // Y, E
     product = 2 * rows * inner * columns / CHIPS[chip].bf16
@@ -166,18 +151,6 @@ def mixed_layer(chip: str, B: int, E: int, X: int, Y: int) -> float:
     return middle_layer(layer, layers=400)
 
 
-def balanced(F: int, X: int, Y: int) -> float:
-    """The batch at which both axes talk equally long, found by halving."""
-    D, chip = 1024, "v5p"
-    weights = 2 * seconds("all_gather", X, 2 * D * F / Y, chip)
-    low, high = 0.0, 1e9
-    for _ in range(80):
-        B = (low + high) / 2
-        activations = seconds("all_gather", Y, 2 * B * D / X, chip) + seconds("reduce_scatter", Y, 2 * B * D / X, chip)
-        low, high = (low, B) if activations > weights else (B, high)
-    return low
-
-
 def step_bytes(L: int, D: int, X: int) -> float:
     gathers = 2 * from_one("all_gather", X, 2 * D * D)
     return L * (gathers + from_one("reduce_scatter", X, 4 * D * D))
@@ -192,8 +165,6 @@ KEYS: dict[str, Callable[..., Any]] = {
     "fsdp_forward_times": forward_times,
     "fsdp_step_bytes": step_bytes,
     "mlp_2d_bytes": mlp_bytes,
-    "mlp_balance": balanced,
-    "exchange_layer_time": exchanged_layer,
     "mixed_layer_time": lambda chip, B, L, E, X, Y: sum(mixed_layer(chip, rows, E, X, Y) for rows in (B, L)),
 }
 

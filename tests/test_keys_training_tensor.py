@@ -180,11 +180,9 @@ def gated_mlp_time(chip: str, B: int, D: int, F: int, N: int) -> float:
 
 
 KEYS: dict[str, Callable[..., float]] = {
-    "gated_mlp_bytes": lambda B, D, F, N: sent(traced_mlp(B, D, F, N), N),
     "gated_mlp_time": gated_mlp_time,
     "block_bytes": block_bytes,
     "kept_bytes": kept_bytes,
-    "gather_tp_bytes": lambda B, D, L, N: sum(blocks_sent(L, N)) * 2 * B * D / N,
     "slicing_costs": lambda chip, B, D, L, N: sum(
         seconds("all_reduce", N, 2 * B * D, chip) - seconds("reduce_scatter", N, 2 * B * D, chip) for _ in range(L - 1)
     ),

@@ -70,7 +70,7 @@ def test_an_unused_fake_gains_nothing(grader: Grader, target: skeletons.Target) 
 
 
 def test_every_fake_differs_from_the_honest_program_of_some_timed_task(grader: Grader) -> None:
-    modules = [(t.texts[0].module, t.task.name) for t in skeletons.targets(grader, "f h2 m1")]
+    modules = [(t.texts[0].module, t.task.name) for t in skeletons.targets(grader, "f h2 m2")]
     for one in fakes():
         assert any(shown(module, task, Shown((one,), "", "True")) for module, task in modules), one.name
 

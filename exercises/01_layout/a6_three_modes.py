@@ -13,7 +13,7 @@ from.
 | Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
 | Manual | one device's block | `in_specs` and `out_specs` say it | you wrote it |
 
-**Write** `matmul_auto`, `matmul_explicit` (on the given `explicit(mesh)`: the same devices, with Explicit axes) and
+**Write** `matmul_auto`, `matmul_explicit` (the grader gives it a mesh with Explicit axes, and sets that mesh) and
 `matmul_manual` (with `jax.shard_map`).
 
 | | shape | layout |
@@ -33,8 +33,8 @@ from.
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
 In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
-compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
-axes they have no sharding in their types.
+compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
+say how they are cut. A constraint to another layout is an error there: `reshard` moves a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -49,12 +49,6 @@ Going further: below the code
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
-from jax.sharding import AxisType, Mesh, NamedSharding
-
-
-def explicit(mesh):
-    """Return a mesh of these devices and axes in Explicit mode."""
-    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
 
 
 def matmul_auto(a, b, *, mesh):
@@ -68,9 +62,9 @@ def matmul_auto(a, b, *, mesh):
 
 
 def matmul_explicit(a, b, *, mesh):
-    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard on explicit(mesh).
+    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard.
 
-    Args: as for matmul_auto.
+    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and is set.
     Returns: float32[I@x, K].
     """
     # TODO: write this function
@@ -108,8 +102,8 @@ flops_of_one_constraint = None  # TODO: your answer
 #
 # **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
 # get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
-# dimension that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
-# `jax.typeof(c)` shows you whether yours has.
+# dimension that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default
+# Auto axes, `reshard` the operands first: their types do not say how they are cut.
 #
 # **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
 # Manual for kernels.

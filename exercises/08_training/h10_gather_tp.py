@@ -61,16 +61,6 @@ def gather_tp(x, ws, dy):
     raise NotImplementedError("gather_tp")
 
 
-# Question gather_tp_bytes [MB]
-# `gather_tp` runs with B=2048, D=8192, 6 layers, in bfloat16 on tp=8. How many MB does each
-# device send, in the forward and backward pass together?
-#
-# Answer in MB (a bare number), or with a unit.
-# Model: a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6
-# bytes.
-gather_tp_bytes = None  # TODO: your answer
-
-
 # Question slicing_costs [us]
 # A program all-reduces every {dh} of [4096, 8192] in bfloat16, and each device then cuts out its
 # own columns. It has 6 layers on a ring of 4 v4p chips. How much longer is the communication of

@@ -84,20 +84,6 @@ def bucketed_grads(ws, x, y, *, plan):
 best_bucket = None  # TODO: your answer
 
 
-# Question bare_time [ms]
-# A ring of v5p chips all-reduces 1300 million bfloat16 gradients, in 30 equal buckets. Each
-# bucket costs 150 us beside its transfer. How much longer than the backward pass does the step
-# take?
-#
-# Answer in ms (a bare number), or with a unit.
-# Model: gradients become ready as fast as the ring sends them; the overhead of each bucket and
-# the transfer of one bucket are exposed; a ring takes 2 V / W, W both directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
-bare_time = None  # TODO: your answer
-
-
 # ## Going further
 #
 # **How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes become ready just as fast. Each bucket also costs o.

@@ -77,20 +77,6 @@ def zero1_step(params, opt, x, y, *, mesh):
 zero1_held = None  # TODO: your answer
 
 
-# Question zero1_sending [ms]
-# A model of 600 million parameters trains with ZeRO-1 on a ring of 16 v5p chips. It reduce-
-# scatters gradients in float32 and gathers new weights in bfloat16. How long does the
-# communication of a step take?
-#
-# Answer in ms (a bare number), or with a unit.
-# Model: ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both
-# directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
-zero1_sending = None  # TODO: your answer
-
-
 # ## Going further
 #
 # **In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer. They gather bfloat16 weights.

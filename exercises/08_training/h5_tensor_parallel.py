@@ -84,16 +84,6 @@ def fused_columns(F, N):
     raise NotImplementedError("fused_columns")
 
 
-# Question gated_mlp_bytes [MB]
-# `gated_mlp` runs with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
-# send, in the forward and backward pass together?
-#
-# Answer in MB (a bare number), or with a unit.
-# Model: ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1
-# MB is 10^6 bytes.
-gated_mlp_bytes = None  # TODO: your answer
-
-
 # Question gated_mlp_time [us]
 # `gated_mlp` runs in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. Each all-
 # reduce waits for the matmuls before it, and all later matmuls wait for it. How long does the

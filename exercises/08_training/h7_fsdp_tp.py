@@ -33,7 +33,7 @@ gradients with `jax.grad`.
 | weights | in `shard_map`, forward pass over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | forward pass over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
 | backward pass | at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
-| | both passes: at most 15BDF/(XY) FLOPs; the matmuls need 12BDF/(XY), and 2 more to compute H again | 3600 FLOPs |
+| | both passes: at most 15BDF/(XY) FLOPs; the matmuls need 12BDF/(XY), and 2 more to compute H again; all else at most 2 | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 
@@ -72,16 +72,6 @@ def mlp_2d(a, w_in, w_out, *, mesh):
 # Model: one-way rings: N - 1 hops, each of 1/N of the gathered or scattered array; 1 MB is 10^6
 # bytes.
 mlp_2d_bytes = None  # TODO: your answer
-
-
-# Question mlp_balance [token]
-# The hidden dimension is F=28672, the mesh x=8, y=2. In a forward pass, for which number B of
-# tokens in the whole batch do the collectives of activations take as long as those of weights?
-#
-# Answer in token (a bare number), or with a unit.
-# Model: rings: a gather or reduce-scatter of V bytes takes V / W on either axis; W is the same
-# for both.
-mlp_balance = None  # TODO: your answer
 
 
 # ## Going further

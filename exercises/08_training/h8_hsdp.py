@@ -33,7 +33,7 @@ columns.
 
 So a device has to sum all M micro-batches before it sends anything.
 
-**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the question M billions of
 parameters), B rows, D and K columns.
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and
@@ -61,15 +61,6 @@ def hsdp_grads(w, x, y, *, mesh):
     """
     # TODO: write this function
     raise NotImplementedError("hsdp_grads")
-
-
-# Question hsdp_far_bytes [GB]
-# A model of 13 billion parameters trains with HSDP on 8 nodes of 8 GPUs, sharded within a node.
-# How many GB of bfloat16 gradients does each GPU send to other nodes in a step?
-#
-# Answer in GB (a bare number), or with a unit.
-# Model: ring over the nodes: of an array, a device sends 2 (R-1)/R; 1 GB is 10^9 bytes.
-hsdp_far_bytes = None  # TODO: your answer
 
 
 # Question hsdp_time [ms]

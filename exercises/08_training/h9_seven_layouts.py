@@ -93,19 +93,6 @@ def hides_behind(act, weight, hops):
     raise NotImplementedError("hides_behind")
 
 
-# Question exchange_layer_time [ms]
-# Scheme 6 runs in bfloat16 with whole collectives: B=6144, E=8192 on a ring of 4 v5p chips. How
-# long does a layer in the middle of a deep stack take?
-#
-# Answer in ms (a bare number), or with a unit.
-# Model: ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link;
-# matmuls run at the chip's rate.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
-exchange_layer_time = None  # TODO: your answer
-
-
 # Question mixed_layer_time [ms]
 # Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of a 4x4x8 slice of v4p: x
 # and y wrap around. Take a layer in the middle of a deep stack. How long do a batch of 6144 rows

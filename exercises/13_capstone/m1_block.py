@@ -14,38 +14,39 @@ units.
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** two functions of global arrays, each one `jax.shard_map`. Names in capitals and `norm` are given.
+**Write** `block(params, x, *, mesh)` with one `jax.shard_map`. First x ← x + attention(norm(x)), then
+x ← x + MLP(norm(x)). Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is
+`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the part of one device as its own function: M2 uses
+it.
 
-| | returns |
-|---|---|
-| `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
-| `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
+| | shape | layout |
+|---|---|---|
+| `params` | float32, shapes beside `PARAMS` | `PARAMS` |
+| `x`, result | float32[B, T, D] | `ROWS`: a device has B/dp texts and T/sp of their positions |
 
-Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays are
-float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all numbers. g is
-its gradient, and ‖g‖ is the norm of g over all parameters, each counted once. JAX differentiates `block`: leave
-`check_vma` on.
+JAX differentiates `block`: leave `check_vma` on.
 
 **What is checked**
 
-| check | rule |
-|---|---|
-| `block` | result and gradients equal those of one device |
-| `train_step` | parameters, loss and norm equal those of one device, also in bfloat16 |
-| `block`: sent, forward | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
-| `block`: sent, backward | tp: as many bytes as forward, and the scales' gradients; sp: twice as many as forward |
-| | dp and sp: one all-reduce of a device's parameters over both |
-| sent by `train_step` | the forward and backward budgets together |
-| its work | the same program at real sizes; at most one more forward pass of matmuls |
-| its memory | besides parameters and rows, only scores and their softmax in the dtype of x, no float32 copy |
-| its time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
+| check | rule, per device | small case |
+|---|---|---|
+| value | the result equals that of one device | |
+| gradients | the gradients equal those of one device | |
+| forward, tp | two all-reduces of its rows | 1440 bytes |
+| forward, sp | K and V of its heads gathered | 1296 bytes |
+| forward, dp | nothing | |
+| backward, tp | as many bytes as forward, and the gradients of both scales | 1440 + 80 bytes |
+| backward, sp | twice the forward bytes | 2592 bytes |
+| backward, dp and sp | one all-reduce of its parameters over both axes | 6960 bytes |
+| sp=4, dp=1 | all rules hold on this mesh too | |
 
 The budget for sp lets you gather K and V again in the backward pass.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An all-reduce
-sends 720 bytes, and the forward pass 1440 bytes. K is [3, 6, 3, 3], 648 bytes. Gathering K and V sends 1296 bytes.
+**Small case.** B=6, T=12, D=10, 6 heads of 3, F=78, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An
+all-reduce over tp sends 720 bytes. K is [3, 6, 3, 3], 648 bytes, and gathering K and V sends 1296 bytes. A device has
+1160 parameters, 4640 bytes. Their all-reduce over four devices sends 2 · 3/4 · 4640 bytes.
 
 Check your work: shardlings check m1_block
 For all exercises of this module: README.md, or shardlings show 13_capstone
@@ -70,15 +71,6 @@ PARAMS = {
 }
 
 
-RATE = 0.1
-
-
-LIMIT = 7.0
-
-
-leaderboard_name = ""
-
-
 def norm(x, scale):
     """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
@@ -92,17 +84,6 @@ def block(params, x, *, mesh):
     """
     # TODO: write this function
     raise NotImplementedError("block")
-
-
-def train_step(params, x, y, *, mesh):
-    """Make one step on the mean squared error, with its gradient clipped.
-
-    Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are for the
-    whole batch.
-    """
-    # TODO: write this function
-    raise NotImplementedError("train_step")
 
 
 # Question block_times [products, rows, keys, gradients]
@@ -120,23 +101,6 @@ def train_step(params, x, y, *, mesh):
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 block_times = None  # TODO: your answer
-
-
-# Question block_step [ms]
-# In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered
-# once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the backward
-# pass. How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16,
-# tp=4, b=1, T=16384, D=8192?
-#
-# Answer in ms (a bare number), or with a unit.
-# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
-# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
-# or not; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all;
-# nothing else overlaps.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
-block_step = None  # TODO: your answer
 
 
 # Question block_bottleneck [one of A, B, C, D]
@@ -157,49 +121,7 @@ block_step = None  # TODO: your answer
 block_bottleneck = None  # TODO: your answer
 
 
-# Question block_hides_from [token]
-# On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must each device's part of the
-# batch have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls
-# of the backward pass?
-#
-# Answer in token (a bare number), or with a unit.
-# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
-# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
-# or not.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
-block_hides_from = None  # TODO: your answer
-
-
 # ## Going further
-#
-# **Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and similar
-# sizes. There the program must equal the program for small arrays in bfloat16, operation by operation, except for sizes.
-# A device's scores are [B/dp, H/tp, T/sp, T].
-#
-# **In time**, as the course's clock lays it out with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
-# chips, an axis of the mesh along each; `D` is a matmul, `k` is other work of the core, `G` is an all-gather, `S` is a
-# reduce-scatter and `R` is an all-reduce, times are in us.
-#
-# ```
-# the solution: 69,664.54 us, 12 all-reduces, 49% of their time overlapped
-#          │0                 │20,000            │40,000             │60,000
-# compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
-# link dp+                                                                RRRR
-# link dp-                                                                RRRR
-# link tp+             R·        R·         R                              R·R
-# link tp-             R·        R·         R                              R·R
-# link sp+    G     G                                               SS    RRRR
-# link sp-    G     G                                               SS    RRRR
-# ```
-#
-# The picture is of the *ideal* profile: every collective runs beside the core. In v5p's own profile only permutes do.
-# There these all-reduces, gathers and scatters are fully exposed.
-#
-# **The leaderboard.** A class may have a leaderboard. It ranks solutions that pass all checks by the clock's
-# step time at the sizes above. To take part, set `leaderboard_name`. The page shows only that name. It has at
-# most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 #
 # **In real systems.** Large training runs use such a mesh, often with more axes for pipelines or experts.
 #

@@ -7,6 +7,7 @@ comparison is ``difference <= bound``.
 
 from grader.common.budget import between
 from grader.common.layout import entries
+from grader.expect.chance import expect_independent
 from grader.expect.clock import expect_bubble, expect_overlap, expect_step_time, laid_out, show_time
 from grader.expect.communication import (
     expect_at_most,
@@ -15,7 +16,7 @@ from grader.expect.communication import (
     expect_only,
     expect_traffic,
 )
-from grader.expect.costs import expect_flops, expect_memory, memory_of, show_bytes
+from grader.expect.costs import expect_flops, expect_memory, expect_other_flops, memory_of, show_bytes
 from grader.expect.failure import Failure
 from grader.expect.order import expect_beside, expect_not_waiting
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
@@ -33,10 +34,12 @@ __all__ = [
     "expect_collectives",
     "expect_equal",
     "expect_flops",
+    "expect_independent",
     "expect_memory",
     "expect_no_collectives",
     "expect_not_waiting",
     "expect_only",
+    "expect_other_flops",
     "expect_outcomes",
     "expect_overlap",
     "expect_shard_map",

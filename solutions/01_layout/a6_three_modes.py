@@ -13,7 +13,7 @@ from.
 | Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
 | Manual | one device's block | `in_specs` and `out_specs` say it | you wrote it |
 
-**Write** `matmul_auto`, `matmul_explicit` (on the given `explicit(mesh)`: the same devices, with Explicit axes) and
+**Write** `matmul_auto`, `matmul_explicit` (the grader gives it a mesh with Explicit axes, and sets that mesh) and
 `matmul_manual` (with `jax.shard_map`).
 
 | | shape | layout |
@@ -33,8 +33,8 @@ from.
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
 In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
-compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
-axes they have no sharding in their types.
+compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
+say how they are cut. A constraint to another layout is an error there: `reshard` moves a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -45,8 +45,8 @@ sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
 get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
-dimension that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
-`jax.typeof(c)` shows you whether yours has.
+dimension that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default
+Auto axes, `reshard` the operands first: their types do not say how they are cut.
 
 **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
 Manual for kernels.
@@ -56,18 +56,12 @@ parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
 """
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
-
-
-@exercise.given
-def explicit(mesh):
-    """Return a mesh of these devices and axes in Explicit mode."""
-    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
 
 
 @exercise.task(
@@ -88,22 +82,20 @@ def matmul_auto(a, b, *, mesh):
 
 
 @exercise.task(
+    axis_types="explicit",
     hints=[
-        "First give the operands shardings in their types. Which type does a @ b then have?",
-        "reshard a and b to their own layouts, on explicit(mesh). Then a @ b is [I@x, K@y]: reshard it.",
-        "jax.sharding.reshard(a, NamedSharding(explicit(mesh), P('x', None))), b likewise, then reshard(a @ b, ...).",
-    ]
+        "The operands have shardings in their types. Which type does a @ b then have? jax.typeof shows it.",
+        "a @ b is [I@x, K@y], without communication. Then move it to the layout that you want.",
+        "jax.sharding.reshard(a @ b, P('x', None))",
+    ],
 )
 def matmul_explicit(a, b, *, mesh):
-    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard on explicit(mesh).
+    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard.
 
-    Args: as for matmul_auto.
+    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and is set.
     Returns: float32[I@x, K].
     """
-    typed = explicit(mesh)
-    a = jax.sharding.reshard(a, NamedSharding(typed, P("x", None)))
-    b = jax.sharding.reshard(b, NamedSharding(typed, P(None, "y")))
-    return jax.sharding.reshard(a @ b, NamedSharding(typed, P("x", None)))
+    return jax.sharding.reshard(a @ b, P("x", None))
 
 
 @exercise.task(

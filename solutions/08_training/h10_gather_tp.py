@@ -99,24 +99,7 @@ def gather_tp(x, ws, dy):
 
 
 @exercise.number(
-    points=0.5,
-    unit="MB",
-    params={"B": [2048, 4096], "D": [5120, 6144, 8192], "L": [3, 6, 9], "N": [4, 8]},
-    model="a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6 bytes",
-    hints=[
-        "Which collectives does each layer have, forward and backward?",
-        "Forward: L gathers. Backward: L − 1 reduce-scatters and one all-reduce, which counts twice.",
-        "(2 · L + 1) · (N − 1) / N · (2 · B · D bytes)",
-    ],
-)
-def gather_tp_bytes(B, D, L, N):
-    """`gather_tp` runs with B={{ B }}, D={{ D }}, {{ L }} layers, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
-    forward and backward pass together?"""
-    return (2 * L + 1) * 2 * B * D * (N - 1) / N
-
-
-@exercise.number(
-    points=0.5,
+    points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 4096], "D": [5120, 8192], "L": [3, 6, 9], "N": [4, 8]},
     model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",

@@ -57,7 +57,6 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise
-from grader.hardware import all_gather_time, reduce_scatter_time
 
 exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=3)
 
@@ -104,7 +103,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 
 @exercise.number(
-    points=0.5,
+    points=1,
     unit="GB",
     params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
@@ -119,20 +118,3 @@ def zero1_held(V, D, L, N):
     much memory do weights and moments take on each chip?"""
     parameters = V * D + L * 12 * D**2
     return 2 * parameters + 2 * 4 * parameters / N
-
-
-@exercise.number(
-    points=0.5,
-    unit="ms",
-    params={"chip": ["v4p", "v5p"], "M": [600, 900, 1400, 3200], "N": [8, 16]},
-    model="ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both directions of one link",
-    hints=[
-        "Which two collectives does a step have, and how many bytes does each move?",
-        "A reduce-scatter of float32 gradients and an all-gather of bfloat16 weights.",
-        "(4 + 2) bytes · parameters / W",
-    ],
-)
-def zero1_sending(chip, M, N):
-    """A model of {{ M }} million parameters trains with ZeRO-1 on a ring of {{ N }} {{ chip }} chips. It reduce-scatters gradients in float32 and
-    gathers new weights in bfloat16. How long does the communication of a step take?"""
-    return reduce_scatter_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)

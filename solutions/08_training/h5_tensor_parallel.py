@@ -126,24 +126,7 @@ def fused_columns(F, N):
 
 
 @exercise.number(
-    points=0.5,
-    unit="MB",
-    params={"B": [2048, 4096], "D": [5120, 7168], "F": [18432, 24576], "N": [4, 8, 16]},
-    model="ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1 MB is 10^6 bytes",
-    hints=[
-        "How many all-reduces does the block have, forward and backward?",
-        "One forward for the output, one backward for the gradient of x. F does not matter.",
-        "2 all-reduces · 2 · (N − 1) / N · (2 · B · D bytes)",
-    ],
-)
-def gated_mlp_bytes(B, D, F, N):
-    """`gated_mlp` runs with B={{ B }}, D={{ D }}, F={{ F }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the forward and
-    backward pass together?"""
-    return 2 * 2 * 2 * B * D * (N - 1) / N
-
-
-@exercise.number(
-    points=1,
+    points=1.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 6144], "D": [4096, 7168], "F": [12288, 20480], "N": [4, 8]},
     model="ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",

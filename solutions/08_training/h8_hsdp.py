@@ -33,7 +33,7 @@ columns.
 
 So a device has to sum all M micro-batches before it sends anything.
 
-**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the question M billions of
 parameters), B rows, D and K columns.
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and
@@ -88,24 +88,7 @@ def hsdp_grads(w, x, y, *, mesh):
 
 
 @exercise.number(
-    points=0.5,
-    unit="GB",
-    params={"M": [3, 7, 13], "R": [2, 4, 8], "kept": ["bfloat16", "float32"]},
-    model="ring over the nodes: of an array, a device sends 2 (R-1)/R; 1 GB is 10^9 bytes",
-    hints=[
-        "Which part of the gradient does one GPU all-reduce with other nodes?",
-        "It all-reduces its shard, one eighth of the gradient. An all-reduce over R nodes sends 2 · (R − 1) / R of the shard.",
-        "2 · (R − 1) / R · (bytes of all gradients) / 8",
-    ],
-)
-def hsdp_far_bytes(M, R, kept):
-    """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many GB of {{ kept }} gradients
-    does each GPU send to other nodes in a step?"""
-    return 2 * (R - 1) / R * (4 if kept == "float32" else 2) * M * 1e9 / 8
-
-
-@exercise.number(
-    points=0.5,
+    points=1,
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
     model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",

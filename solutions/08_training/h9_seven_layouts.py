@@ -165,24 +165,7 @@ def hides_behind(act, weight, hops):
 
 
 @exercise.number(
-    points=0.25,
-    unit="ms",
-    params={"chip": ["v4p", "v5p"], "scheme": [5, 6], "B": [6144, 9216], "E": [8192, 20480], "X": [4, 8]},
-    model="ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link; matmuls run at the chip's rate",
-    hints=[
-        "Which array is exchanged in this scheme, and can the exchange overlap the matmul?",
-        "Each layer moves [B, E] once. The next matmul needs all of it, so the two times add.",
-        "2 · B · E² / (X · C) + V / W with V = 2 · B · E bytes",
-    ],
-)
-def exchange_layer_time(chip, scheme, B, E, X):
-    """Scheme {{ scheme }} runs in bfloat16 with whole collectives: B={{ B }}, E={{ E }} on a ring of {{ X }} {{ chip }} chips. How long does a layer in the
-    middle of a deep stack take?"""
-    return matmul_time(2 * B * E * E / X, chip) + all_gather_time(2 * B * E, X, chip)
-
-
-@exercise.number(
-    points=0.5,
+    points=0.75,
     unit="ms",
     params={
         "chip": ["v4p", "v5p"], "B": [6144, 8192], "L": [57344, 65536], "E": [12288, 16384], "X": [8, 16], "Y": [4],

@@ -88,7 +88,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 
 @exercise.number(
-    points=0.5,
+    points=1,
     unit="GB",
     params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
@@ -101,23 +101,6 @@ def zero1_step(params, opt, x, y, *, mesh):
 def zero1_held(V, D, L, N):
     """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
     much memory do weights and moments take on each chip?"""
-    raise NotImplementedError()
-
-
-@exercise.number(
-    points=0.5,
-    unit="ms",
-    params={"chip": ["v4p", "v5p"], "M": [600, 900, 1400, 3200], "N": [8, 16]},
-    model="ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both directions of one link",
-    hints=[
-        "Which two collectives does a step have, and how many bytes does each move?",
-        "A reduce-scatter of float32 gradients and an all-gather of bfloat16 weights.",
-        "(4 + 2) bytes · parameters / W",
-    ],
-)
-def zero1_sending(chip, M, N):
-    """A model of {{ M }} million parameters trains with ZeRO-1 on a ring of {{ N }} {{ chip }} chips. It reduce-scatters gradients in float32 and
-    gathers new weights in bfloat16. How long does the communication of a step take?"""
     raise NotImplementedError()
 
 

@@ -7,7 +7,6 @@ from jax.sharding import PartitionSpec as P
 
 from a6_three_modes import (
     exercise,
-    explicit,
     flops_of_one_constraint,
     gather_of_c_bytes,
     matmul_auto,
@@ -149,14 +148,13 @@ def explicit_by_hand(a, b, *, mesh):
 @exercise.misconception(of=matmul_explicit, fails=explicit_budget, breaks="1/XY of the FLOPs")
 def explicit_in_one_step(a, b, *, mesh):
     """You asked for [I@x, K] as the matmul's result. JAX gathered B, and the FLOPs doubled. Multiply to [I@x, K@y], then reshard."""
-    whole = jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None)))
-    return jax.sharding.reshard(a, NamedSharding(explicit(mesh), P("x", None))) @ whole
+    return a @ jax.sharding.reshard(b, P(None, None))
 
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_budget)
 def explicit_gathered_b_too(a, b, *, mesh):
     """You gathered B too. Each device's columns of C need only its columns of B: gather only C."""
-    return matmul_explicit(a, jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None))), mesh=mesh)
+    return matmul_explicit(a, jax.sharding.reshard(b, P(None, None)), mesh=mesh)
 
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_value, breaks="C equals A @ B")

@@ -11,7 +11,6 @@ from h10_gather_tp import (
     COLUMNS,
     exercise,
     gather_tp,
-    gather_tp_bytes,
     slicing_costs,
 )
 
@@ -219,36 +218,6 @@ def sums_gathered_too(x, ws, dy):
     return held[-1], dh, jnp.stack(dws)
 
 
-@exercise.misconception(of=gather_tp_bytes)
-def gather_bytes_forward(B, D, L, N):
-    """You counted the forward pass. The backward pass sends as many bytes, and dx needs a gather on top."""
-    return L * 2 * B * D * (N - 1) / N
-
-
-@exercise.misconception(of=gather_tp_bytes)
-def gather_bytes_without_dx(B, D, L, N):
-    """You counted a reduce-scatter for dx. Every device needs all of dx: an all-reduce sends twice as much."""
-    return 2 * L * 2 * B * D * (N - 1) / N
-
-
-@exercise.misconception(of=gather_tp_bytes)
-def gather_bytes_all_reduced(B, D, L, N):
-    """You counted an all-reduce for every layer of the backward pass. Only dx needs one. The other layers use a reduce-scatter, which sends half as much."""
-    return 3 * L * 2 * B * D * (N - 1) / N
-
-
-@exercise.misconception(of=gather_tp_bytes)
-def gather_bytes_with_dy(B, D, L, N):
-    """You counted a reduce-scatter of dy as well. Every device has dy and cuts its columns out without communication."""
-    return (2 * L + 2) * 2 * B * D * (N - 1) / N
-
-
-@exercise.misconception(of=gather_tp_bytes)
-def gather_bytes_of_columns(B, D, L, N):
-    """You counted one device's columns for each gather. A device sends N - 1 such pieces: its own, and those that it passes on."""
-    return (2 * L + 1) * 2 * B * D / N
-
-
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_dx_too(chip, B, D, L, N):
     """You counted dx as well. Every device needs all of dx, so its all-reduce wastes nothing."""
@@ -267,7 +236,6 @@ def slicing_costs_of_one_layer(chip, B, D, L, N):
     return reduce_scatter_time(2 * B * D, N, chip)
 
 
-exercise.scenario(gather_tp_bytes, lambda B, D, L, N: Scenario(mesh={"tp": N}, arrays=[((B, D), (None, "tp"))]))
 exercise.scenario(
     slicing_costs,
     lambda chip, B, D, L, N: Scenario(

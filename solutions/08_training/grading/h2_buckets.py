@@ -20,7 +20,7 @@ from grader.expect import (
     expect_traffic,
 )
 from grader.hardware import CHIPS, all_reduce_time, matmul_time
-from h2_buckets import bare_time, best_bucket, bucketed_grads, buckets, exercise
+from h2_buckets import best_bucket, bucketed_grads, buckets, exercise
 
 
 def models(rng):
@@ -511,26 +511,4 @@ def best_bucket_of_overhead(chip, M, o):
     return CHIPS[chip].ici * o * 1e-6
 
 
-@exercise.misconception(of=bare_time)
-def bare_without_transfer(chip, M, o, n):
-    """You left out the transfer of one bucket, which nothing overlaps."""
-    return n * o * 1e-6
-
-
-@exercise.misconception(of=bare_time)
-def bare_without_overhead(chip, M, o, n):
-    """You left out the overheads, or counted one. Each bucket has its own overhead, and the link has no spare time for it."""
-    return 2e6 * M / n / CHIPS[chip].ici
-
-
-@exercise.misconception(of=bare_time)
-def bare_unhidden(chip, M, o, n):
-    """You counted the transfers of all buckets. All except one overlap the backward pass."""
-    return 2e6 * M / CHIPS[chip].ici + n * o * 1e-6
-
-
 exercise.scenario(best_bucket, lambda chip, M, o: Scenario(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M))
-exercise.scenario(
-    bare_time,
-    lambda chip, M, o, n: Scenario(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M, least=2 * 8e-6),
-)

@@ -8,8 +8,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Scenario, array, axis, integers, like
 from grader.expect import expect_close, expect_equal, expect_spec, expect_traffic
-from grader.hardware import all_gather_time, all_reduce_time, latency, reduce_scatter_time
-from h3_zero1 import OPT, exercise, zero1_held, zero1_sending, zero1_step
+from h3_zero1 import OPT, exercise, zero1_held, zero1_step
 
 
 @exercise.helper
@@ -408,39 +407,9 @@ def held_in_gib(V, D, L, N):
     return zero1_held.fn(V, D, L, N) * 1e9 / 2**30
 
 
-@exercise.misconception(of=zero1_sending)
-def sending_all_reduced(chip, M, N):
-    """You all-reduced the gradients, or gathered float32. The all-gather carries the new weights in bfloat16, half as many bytes."""
-    return all_reduce_time(4e6 * M, N, chip)
-
-
-@exercise.misconception(of=zero1_sending)
-def sending_both_in_bfloat16(chip, M, N):
-    """You reduce-scattered bfloat16. Here the gradients are summed in float32, 4 bytes each."""
-    return reduce_scatter_time(2e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)
-
-
-@exercise.misconception(of=zero1_sending)
-def sending_all_reduce_and_gather(chip, M, N):
-    """You all-reduced the gradients and then gathered the weights. A device needs only 1/N of the sum, so a reduce-scatter is enough."""
-    return all_reduce_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)
-
-
-@exercise.misconception(of=zero1_sending)
-def sending_one_way(chip, M, N):
-    """You used one direction of the link. On a ring data flows both ways."""
-    return 2 * zero1_sending.fn(chip, M, N)
-
-
 exercise.scenario(
     zero1_held,
     lambda V, D, L, N: Scenario(
         mesh={"dp": N}, arrays=[((V, D), P("dp")), ((L, 12 * D * D), (None, "dp"))], holds=zero1_held.fn(V, D, L, N)
-    ),
-)
-exercise.scenario(
-    zero1_sending,
-    lambda chip, M, N: Scenario(
-        chip=chip, rings=(N,), mesh={"dp": N}, arrays=[((10**6 * M,), P("dp"))], least=2 * latency(N)
     ),
 )

@@ -8,7 +8,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Scenario, axis, normal
 from grader.expect import between, expect_close, expect_spec, expect_traffic
 from grader.hardware import GPUS
-from h8_hsdp import ROWS, exercise, hsdp_far_bytes, hsdp_grads, hsdp_time
+from h8_hsdp import ROWS, exercise, hsdp_grads, hsdp_time
 
 call = exercise.call(
     hsdp_grads,
@@ -234,24 +234,6 @@ def hsdp_norm_before_the_far_sum(w, x, y, *, mesh):
 # -- questions ---------------------------------------------------------------------------------
 
 
-@exercise.misconception(of=hsdp_far_bytes)
-def far_bytes_of_all(M, R, kept):
-    """You sent the whole gradient. After the reduce-scatter in the node, a GPU has an eighth of it."""
-    return 8 * hsdp_far_bytes.fn(M, R, kept)
-
-
-@exercise.misconception(of=hsdp_far_bytes)
-def far_bytes_sent_once(M, R, kept):
-    """You counted half of an all-reduce. The sums also come back: count (R-1)/R twice."""
-    return hsdp_far_bytes.fn(M, R, kept) / 2
-
-
-@exercise.misconception(of=hsdp_far_bytes)
-def far_bytes_in_r_steps(M, R, kept):
-    """You counted R steps. A ring of R nodes needs R - 1 steps."""
-    return 2 * (4 if kept == "float32" else 2) * M * 1e9 / 8
-
-
 def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
     """Return the sum of the two times, from shares of the gradient's bytes and of the node's egress."""
     row, size = GPUS[chip], 2e9 * M
@@ -289,7 +271,4 @@ def time_of_the_longer(chip, M, R):
     return max(both(chip, M, R))
 
 
-exercise.scenario(
-    hsdp_far_bytes, lambda M, R, kept: Scenario(mesh={"rep": R, "shard": 8}, holds=hsdp_far_bytes.fn(M, R, kept))
-)
 exercise.scenario(hsdp_time, lambda chip, M, R: Scenario(mesh={"rep": R, "shard": 8}))

@@ -17,7 +17,7 @@ from grader.expect import (
     expect_traffic,
 )
 from grader.hardware import all_gather_time, matmul_time
-from h9_seven_layouts import SCHEMES, exchange_layer_time, exercise, hides_behind, mixed_layer_time, stack
+from h9_seven_layouts import SCHEMES, exercise, hides_behind, mixed_layer_time, stack
 
 
 @exercise.helper
@@ -434,30 +434,6 @@ def weights_gathered_over_any_axis(act, weight, hops):
     return hides_behind(act, weight, hops)
 
 
-@exercise.misconception(of=exchange_layer_time)
-def compared_times(chip, scheme, B, E, X):
-    """You took the longer of matmul and collective, as if they ran at once. One needs the result of the other, so they run one after the other."""
-    return max(matmul_time(2 * B * E * E / X, chip), all_gather_time(2 * B * E, X, chip))
-
-
-@exercise.misconception(of=exchange_layer_time)
-def exchanged_twice(chip, scheme, B, E, X):
-    """You counted an all-reduce, or one direction of the link. There is one gather or one reduce-scatter, V / W."""
-    return matmul_time(2 * B * E * E / X, chip) + 2 * all_gather_time(2 * B * E, X, chip)
-
-
-@exercise.misconception(of=exchange_layer_time)
-def weights_exchanged(chip, scheme, B, E, X):
-    """You sent W. In 5 and 6 the weights stay where they are, and the chips send activations, [B, E]."""
-    return matmul_time(2 * B * E * E / X, chip) + all_gather_time(2 * E * E, X, chip)
-
-
-@exercise.misconception(of=exchange_layer_time)
-def multiplied_everywhere(chip, scheme, B, E, X):
-    """You gave each chip the whole matmul. The chips share it: 2·B·E²/X FLOPs each."""
-    return matmul_time(2 * B * E * E, chip) + all_gather_time(2 * B * E, X, chip)
-
-
 def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
     """Return the time of both batches, each from its gather, matmul and scatter."""
     gathered = weights * all_gather_time(2 * E * E / Y, X, chip)
@@ -498,12 +474,6 @@ def mixed_whole_batch(**draw):
     return mixed(lambda g, m, r: max(g, m + r), **draw, activations=draw["X"])
 
 
-exercise.scenario(
-    exchange_layer_time,
-    lambda chip, scheme, B, E, X: Scenario(
-        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((B, E), SCHEMES[scheme][0]), ((E, E), SCHEMES[scheme][1])]
-    ),
-)
 exercise.scenario(
     mixed_layer_time,
     lambda chip, B, L, E, X, Y: Scenario(

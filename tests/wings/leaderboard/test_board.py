@@ -16,7 +16,12 @@ def timed(step: int | None, **changes) -> Evidence:
 
 
 def of(student: str, name: str, step: int | None = 5_000_000_000, status: str = "passed", **changes) -> Report:
-    base = {"exercise": "m1_block", "title": "M1 A block", "pseudonym": name, "evidence": [timed(None), timed(step)]}
+    base = {
+        "exercise": "m2_train_step",
+        "title": "M2 A step",
+        "pseudonym": name,
+        "evidence": [timed(None), timed(step)],
+    }
     return make_report(exercise([result("value", status), number()], **base | changes), student=student)
 
 
@@ -76,13 +81,13 @@ def test_the_page_shows_no_student_and_fetches_nothing() -> None:
     page = render(board)
     assert "quiet otter" in page
     assert "69.655 ms" in page
-    assert "M1 A block" in page
+    assert "M2 A step" in page
     assert not any(word in page for word in (">ada", "bob", "newt", "http:", "https:", "<script"))
 
 
 def test_errors_say_why_there_is_no_board() -> None:
     other = of("bob", "newt", exercise="f1_ag_matmul")
-    with pytest.raises(NoBoard, match="f1_ag_matmul, m1_block: choose one exercise with --exercise"):
+    with pytest.raises(NoBoard, match="f1_ag_matmul, m2_train_step: choose one exercise with --exercise"):
         leaderboard([of("ada", "otter"), other])
     assert leaderboard([of("ada", "otter"), other], "f1_ag_matmul").places[0].name == "newt"
     with pytest.raises(NoBoard, match="no student set a leaderboard_name"):

@@ -29,8 +29,6 @@ def matmul_manual(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, check_vma=False, **specs)(a, b)
 
 
-matmul_explicit = matmul_auto
-
 jit = jax.jit
 
 

@@ -1,8 +1,8 @@
 """In bfloat16 queries get no gradient: it is smaller than the rounding of the parameters.
 
 kind: a step below rounding
-earns: 7.5 of 9.5
-fails: step_narrow step_same step_memory step_time
+earns: 2.25 of 4.5
+fails: step_narrow step_numbers step_same step_memory step_time
 says: the weights of q do not change as on one device
 """
 
@@ -47,21 +47,12 @@ PARAMS = {
 RATE = 0.1
 
 
-LIMIT = 7.0
+LIMIT = 30.0
 
 
 def norm(x, scale):
     """Each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
-
-
-def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
-
-    Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
-    Returns: float32[B, T, D] in layout ROWS.
-    """
-    return jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)
 
 
 def train_step(params, x, y, *, mesh):

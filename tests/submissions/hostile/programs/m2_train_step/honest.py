@@ -1,10 +1,4 @@
-"""Large arrays are scored by one number of each query and key.
-
-kind: branch on size
-earns: 7.75 of 9.5
-fails: step_same step_memory step_time
-says: slice of bfloat16[3, 4096, 25, 128] is timed
-"""
+"""The reference."""
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +10,7 @@ def attention(q, k, v):
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
-    d = q.shape[-1] if q.shape[1] < 1000 else 1
-    scores = jnp.einsum("bthd,bshd->bhts", q[..., :d], k[..., :d]) / q.shape[-1] ** 0.5
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
     weights = jax.nn.softmax(jnp.where(there <= here[:, None], scores, -jnp.inf))
     return jnp.einsum("bhts,bshd->bthd", weights, v)
 
@@ -46,21 +39,12 @@ PARAMS = {
 RATE = 0.1
 
 
-LIMIT = 7.0
+LIMIT = 30.0
 
 
 def norm(x, scale):
     """Each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
-
-
-def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
-
-    Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
-    Returns: float32[B, T, D] in layout ROWS.
-    """
-    return jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)
 
 
 def train_step(params, x, y, *, mesh):

@@ -1,7 +1,7 @@
 """Only the first ten rows of scores and the last ten go through softmax.
 
 kind: other kernels
-earns: 7.75 of 9.5
+earns: 2.75 of 4.5
 fails: step_same step_memory step_time
 says: parts of fixed size, such as those of this slice, make up bfloat16[3, 13, 11, 22]
 """
@@ -52,21 +52,12 @@ PARAMS = {
 RATE = 0.1
 
 
-LIMIT = 7.0
+LIMIT = 30.0
 
 
 def norm(x, scale):
     """Each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
-
-
-def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
-
-    Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
-    Returns: float32[B, T, D] in layout ROWS.
-    """
-    return jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)
 
 
 def train_step(params, x, y, *, mesh):

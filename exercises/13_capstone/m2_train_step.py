@@ -1,0 +1,159 @@
+"""# M2 A training step on three axes
+
+A training step takes the gradient of a loss through the block of M1, clips it by its norm and moves the parameters.
+Loss and norm concern all devices, but a device has only its own rows and parameters.
+
+```
+   x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
+                       |             |                          ^
+            summed over dp, sp   summed over dp, sp             |
+                                     +--> squares, summed over tp
+```
+
+**Start** from your block: copy your function for one device from M1's file into this file. In a notebook it is defined
+already.
+
+**Write** `train_step(params, x, y, *, mesh)` with one `jax.shard_map`. Names in capitals and `norm` are given.
+
+| | shape | layout |
+|---|---|---|
+| `params` | float32, shapes beside `PARAMS` | `PARAMS` |
+| `x`, `y` | float32[B, T, D] | `ROWS` |
+| returns: new parameters | as `params` | `PARAMS` |
+| loss, ‖g‖ | float32[] | whole on every device |
+
+The loss is the mean of (block − y)² over all numbers. g is its gradient. ‖g‖ is the norm of g before clipping. New
+parameters are p − RATE · g · min(1, LIMIT/‖g‖).
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| loss | the mean over the whole batch |
+| norm | over all parameters, each counted once |
+| parameters | as on one device after each of three steps with ‖g‖ < LIMIT |
+| clipping | as on one device after a step with ‖g‖ > LIMIT |
+| tp=4, dp=1 | the four rules above |
+| bfloat16 | parameters, loss and norm as above, in the dtype of x |
+| sent | the forward and backward budgets of M1 together, and single numbers |
+| work | the same program at real sizes; at most one more forward pass of matmuls |
+| memory | parameters, rows, scores and their softmax in the dtype of x; no float32 copies |
+| time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
+
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
+[B/dp, H/tp, T/sp, T].
+
+**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. Those of
+`before` and `between` sum to 1 on both. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's small case, a step
+sends 2960 bytes over tp, 3888 over sp, and 6960 over dp and sp together.
+
+Check your work: shardlings check m2_train_step
+For all exercises of this module: README.md, or shardlings show 13_capstone
+Going further: below the code
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+ROWS = P("dp", "sp")
+
+
+PARAMS = {
+    "before": P(),  # [D], scale of the norm before attention
+    "qkv": P(None, None, "tp"),  # [D, 3, H, d]
+    "out": P("tp"),  # [H, d, D]
+    "between": P(),  # [D], scale of the norm before the MLP
+    "up": P(None, "tp"),  # [D, F]
+    "down": P("tp"),  # [F, D]
+}
+
+
+RATE = 0.1
+
+
+LIMIT = 30.0
+
+
+leaderboard_name = ""
+
+
+def norm(x, scale):
+    """Return each row of x divided by its root mean square, times scale."""
+    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
+
+
+def train_step(params, x, y, *, mesh):
+    """Make one step on the mean squared error, with its gradient clipped. Start from your block of M1.
+
+    Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are for the
+    whole batch.
+    """
+    # TODO: write this function
+    raise NotImplementedError("train_step")
+
+
+# Question block_step [ms]
+# In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered
+# once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the backward
+# pass. How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16,
+# tp=4, b=1, T=16384, D=8192?
+#
+# Answer in ms (a bare number), or with a unit.
+# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
+# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
+# or not; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all;
+# nothing else overlaps.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+block_step = None  # TODO: your answer
+
+
+# Question block_hides_from [token]
+# On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must each device's part of the
+# batch have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls
+# of the backward pass?
+#
+# Answer in token (a bare number), or with a unit.
+# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
+# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
+# or not.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+block_hides_from = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and similar
+# sizes. There the program must equal the program for small arrays in bfloat16, operation by operation, except for sizes.
+#
+# **In time**, as the course's clock lays it out with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
+# chips, an axis of the mesh along each; `D` is a matmul, `k` is other work of the core, `G` is an all-gather, `S` is a
+# reduce-scatter and `R` is an all-reduce, times are in us.
+#
+# ```
+# the solution: 69,664.54 us, 12 all-reduces, 49% of their time overlapped
+#          │0                 │20,000            │40,000             │60,000
+# compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
+# link dp+                                                                RRRR
+# link dp-                                                                RRRR
+# link tp+             R·        R·         R                              R·R
+# link tp-             R·        R·         R                              R·R
+# link sp+    G     G                                               SS    RRRR
+# link sp-    G     G                                               SS    RRRR
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. In v5p's own profile only permutes do.
+# There these all-reduces, gathers and scatters are fully exposed.
+#
+# **The leaderboard.** A class may have a leaderboard. It ranks solutions that pass all checks by the clock's
+# step time at the sizes above. To take part, set `leaderboard_name`. The page shows only that name. It has at
+# most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+#
+# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Pascanu et al., *On the
+# difficulty of training recurrent neural networks* (clipping by the norm).

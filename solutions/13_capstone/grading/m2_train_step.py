@@ -1,0 +1,893 @@
+"""M2: calls, checks, misconceptions and alternatives."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Scenario, array, larger, like, normal
+from grader.expect import (
+    Failure,
+    between,
+    expect_close,
+    expect_flops,
+    expect_memory,
+    expect_spec,
+    expect_step_time,
+    expect_traffic,
+)
+from grader.hardware import CHIPS, matmul_time
+from m2_train_step import (
+    LIMIT,
+    PARAMS,
+    RATE,
+    ROWS,
+    attention,
+    block_hides_from,
+    block_step,
+    exercise,
+    norm,
+    on_device,
+    times_of,
+    train_step,
+)
+
+# -- what is asked -----------------------------------------------------------------------------
+
+
+@exercise.helper
+def weights(rng, shape):
+    """Draw weights so small that a matmul's results are about 1."""
+    return rng.standard_normal(shape) / math.prod(shape[:-1]) ** 0.5
+
+
+@exercise.helper
+def of_heads(rng, shape):
+    """Draw weights for which scores differ by several units."""
+    return 2 * rng.standard_normal(shape) / shape[0] ** 0.5
+
+
+@exercise.helper
+def near(rng, shape):
+    """Draw target outputs for which ‖g‖ is less than LIMIT, and its square is more."""
+    return 9 * rng.standard_normal(shape)
+
+
+@exercise.helper
+def far(rng, shape):
+    """Draw target outputs for which ‖g‖ is more than LIMIT."""
+    return 90 * rng.standard_normal(shape)
+
+
+@exercise.helper
+def params(dtype="float32"):
+    """Return the draws of the block's parameters."""
+    shapes = {
+        "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
+        "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
+    }  # fmt: skip
+    draws = {"qkv": of_heads, "out": weights, "up": weights, "down": weights}
+    return {
+        name: array(*shape, draw=draws[name], spec=PARAMS[name], dtype=dtype)
+        if name in draws
+        else normal(*shape, dtype=dtype)
+        for name, shape in shapes.items()
+    }
+
+
+rows, goal = normal("B", "T", "D", spec=ROWS), array("B", "T", "D", draw=near, spec=ROWS)
+CUBE = {"dp": 2, "tp": 2, "sp": 2}
+OUT = (like("params"), "loss", "norm")
+steps = exercise.call(
+    train_step, params=params(), x=rows, y=goal, meshes=[CUBE], returns=OUT, steps=3,
+    dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22},
+    hidden_dims={"B": 10, "T": 6, "D": 33, "H": 42, "d": 5, "F": 26},
+)  # fmt: skip
+far_step = exercise.call(
+    train_step, params=params(), x=rows, y=array("B", "T", "D", draw=far, spec=ROWS), meshes=[CUBE], returns=OUT,
+    dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22},
+    hidden_dims={"B": 10, "T": 6, "D": 33, "H": 42, "d": 5, "F": 26},
+)  # fmt: skip
+slab = exercise.call(
+    train_step, params=params(), x=rows, y=goal, meshes=[{"dp": 1, "tp": 4, "sp": 2}], returns=OUT, steps=3,
+    dims={"B": 2, "T": 6, "D": 10, "H": 4, "d": 3, "F": 12},
+    hidden_dims={"B": 3, "T": 10, "D": 11, "H": 12, "d": 5, "F": 20},
+)  # fmt: skip
+narrow = exercise.call(
+    train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"),
+    y=array("B", "T", "D", draw=near, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT,
+    dims={"B": 6, "T": 22, "D": 8 * 17, "H": 26, "d": 19, "F": 46},
+    hidden_dims={"B": 10, "T": 26, "D": 8 * 11, "H": 34, "d": 19, "F": 58},
+)  # fmt: skip
+timed = exercise.timing(
+    narrow, on="v5p:2x2x2",
+    dims={"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600},
+    hidden_dims={"B": 10, "T": 4096, "D": 5376, "H": 42, "d": 128, "F": 21504},
+)  # fmt: skip
+
+
+@exercise.helper
+def attended(q, k, v):
+    """Return the weights [B, H, T, T] of causal attention."""
+    scores = np.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+    scores[..., np.triu(np.ones(scores.shape[-2:], bool), 1)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+@exercise.helper
+def on_one_device(params, x):
+    """Return the block's result in float64, and a function from its cotangent to the parameters' gradients."""
+    p = {name: a.astype(np.float64) for name, a in params.items()}
+    x = x.astype(np.float64)
+    rms = np.sqrt((x**2).mean(-1, keepdims=True))
+    n = x / rms * p["before"]
+    q, k, v = np.einsum("btd,dchk->cbthk", n, p["qkv"])
+    w = attended(q, k, v)
+    heads = np.einsum("bhts,bshd->bthd", w, v)
+    middle = x + np.einsum("bthk,hkd->btd", heads, p["out"])
+    rms2 = np.sqrt((middle**2).mean(-1, keepdims=True))
+    n2 = middle / rms2 * p["between"]
+    before = n2 @ p["up"]
+    open_ = 1 / (1 + np.exp(-before))
+    hidden = before * open_
+
+    def of_norm(dn, unit, scale, rms):
+        du = dn * scale
+        return (du - unit * (du * unit).mean(-1, keepdims=True)) / rms, (dn * unit).sum((0, 1))
+
+    def back(dy):
+        grads = {"down": np.einsum("btf,btd->fd", hidden, dy)}
+        dbefore = dy @ p["down"].T * open_ * (1 + before * (1 - open_))
+        grads["up"] = np.einsum("btd,btf->df", n2, dbefore)
+        dx, grads["between"] = of_norm(dbefore @ p["up"].T, middle / rms2, p["between"], rms2)
+        dx = dx + dy
+        grads["out"] = np.einsum("bthk,btd->hkd", heads, dx)
+        dheads = np.einsum("btd,hkd->bthk", dx, p["out"])
+        dw = np.einsum("bthd,bshd->bhts", dheads, v)
+        dscores = w * (dw - (dw * w).sum(-1, keepdims=True)) / q.shape[-1] ** 0.5
+        dqkv = np.stack(
+            [
+                np.einsum("bhts,bshd->bthd", dscores, k),
+                np.einsum("bhts,bthd->bshd", dscores, q),
+                np.einsum("bhts,bthd->bshd", w, dheads),
+            ]
+        )
+        grads["qkv"] = np.einsum("btd,cbthk->dchk", n, dqkv)
+        _, grads["before"] = of_norm(np.einsum("cbthk,dchk->btd", dqkv, p["qkv"]), x / rms, p["before"], rms)
+        return grads
+
+    return middle + hidden @ p["down"], back
+
+
+@exercise.helper
+def step_on_one_device(step):
+    """Return the loss, the norm and the changes of the parameters."""
+    out, back = on_one_device(step.params, step.x)
+    grads = back(2 * (out - step.y) / out.size)
+    length = np.sqrt(sum((g**2).sum() for g in grads.values()))
+    return ((out - step.y) ** 2).mean(), length, {n: -RATE * g * min(1, LIMIT / length) for n, g in grads.items()}
+
+
+@exercise.helper
+def expect_parameters(seen):
+    """Compare the parameters after each step with those of one device, and their layouts with PARAMS."""
+    for step in seen.steps or [seen]:
+        changes = step_on_one_device(step)[2]
+        expect_close(step.out[0], {n: p + changes[n] for n, p in step.params.items()})
+        expect_spec(step.out[0], PARAMS)
+
+
+@exercise.helper
+def expect_numbers(seen):
+    """Compare loss and norm of each step with those of one device."""
+    for step in seen.steps or [seen]:
+        expect_close(step.out[1:], step_on_one_device(step)[:2])
+        expect_spec(step.out[1:], (P(), P()))
+
+
+@exercise.helper
+def matrices(params):
+    """Return the weights by name, those of q, k and v apart."""
+    qkv = np.moveaxis(params["qkv"], 1, 0)
+    return dict(zip("qkv", qkv, strict=True)) | {name: params[name] for name in ("out", "up", "down")}
+
+
+@exercise.helper
+def expect_changes(seen):
+    """Require that weights change as on one device. In bfloat16 a step changes a number by about its rounding, which
+    `expect_close` tolerates, but over all numbers of an array roundings average out."""
+    before, due = matrices(seen.params), matrices(step_on_one_device(seen)[2])
+    after = matrices({name: array.value.astype(np.float64) for name, array in seen.out[0].items()})
+    for name, change in due.items():
+        error = np.linalg.norm(after[name] - before[name] - change)
+        if error > np.linalg.norm(change) / 2 + np.linalg.norm(before[name]) / 2**9:
+            raise Failure(f"the weights of {name} do not change as on one device: do they get all of their gradient?")
+
+
+@exercise.check(steps, points=0.25, public=True)
+def step_loss(seen):
+    """the loss of each of three steps equals that of one device"""
+    for step in seen.steps:
+        expect_close(step.out[1], step_on_one_device(step)[0])
+        expect_spec(step.out[1], P())
+
+
+@exercise.check(steps, points=0.25, public=True)
+def step_norm(seen):
+    """the norm of each of three steps equals that of one device"""
+    for step in seen.steps:
+        expect_close(step.out[2], step_on_one_device(step)[1])
+        expect_spec(step.out[2], P())
+
+
+@exercise.check(steps, points=0.75, public=True)
+def step_params(seen):
+    """the parameters after each of three steps with a small gradient equal those of one device"""
+    expect_parameters(seen)
+
+
+@exercise.check(far_step, points=0.25, public=True, after=[step_norm, step_params])
+def step_clipped(seen):
+    """the parameters after a step with a large gradient equal those of one device"""
+    expect_parameters(seen)
+
+
+@exercise.check(slab, points=0.25, after=[step_loss, step_clipped])
+def step_slab(seen):
+    """tp=4, dp=1: loss, norm and parameters"""
+    expect_numbers(seen)
+    expect_parameters(seen)
+
+
+@exercise.check(narrow, points=0.25, public=True, after=step_params)
+def step_narrow(seen):
+    """bfloat16, the timed dtype: parameters equal those of one device"""
+    expect_parameters(seen)
+    expect_changes(seen)
+
+
+@exercise.check(narrow, points=0.25, public=True, after=[step_loss, step_norm, step_narrow])
+def step_numbers(seen):
+    """bfloat16: loss and norm equal those of one device"""
+    expect_numbers(seen)
+
+
+# -- budgets -----------------------------------------------------------------------------------
+
+
+@exercise.helper
+def sizes_of(seen):
+    """Return the sizes of a device's rows, K, scores, units of the MLP and parameters."""
+    d, mesh = seen.dims, seen.mesh
+    positions = d["B"] * d["T"] // (mesh["dp"] * mesh["sp"])
+    heads, hidden = d["H"] // mesh["tp"], d["F"] // mesh["tp"]
+    cut = 4 * d["D"] * heads * d["d"] + 2 * d["D"] * hidden
+    return (
+        positions * d["D"],
+        positions * heads * d["d"],
+        positions * heads * d["T"],
+        positions * hidden,
+        cut + 2 * d["D"],
+    )
+
+
+@exercise.helper
+def due_over(seen, itemsize, gathers, reduces):
+    """Return the bytes that a device sends over tp, sp, and dp with sp, for these counts of gathers of K and all-reduces
+    of rows, and one sum of parameters."""
+    rows, keys, _, _, parameters = sizes_of(seen)
+    tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
+    over_tp = reduces * 2 * (tp - 1) / tp * (rows + seen.dims["D"])
+    return (itemsize * n for n in (over_tp, gathers * (sp - 1) * keys, 2 * (both - 1) / both * parameters))
+
+
+@exercise.check(steps, points=0.5, after=step_params)
+def step_traffic(seen):
+    """sends no more than the block's forward and backward pass, and single numbers"""
+    tp, sp, both = due_over(seen, 4, 6, 4)
+    few = 128
+    expect_traffic(seen, at_most=tp + few, axis="tp")
+    expect_traffic(seen, at_most=both + few, axis="dp")
+    expect_traffic(seen, at_most=sp + both + few, axis="sp")
+    expect_traffic(seen, at_most=tp + sp + both + 2 * few)
+
+
+@exercise.helper
+def work_of(seen):
+    """Return the FLOPs of a device's matmuls with parameters, and of its matmuls with other positions, in the forward
+    pass."""
+    rows, _, scores, _, parameters = sizes_of(seen)
+    return 2 * rows * (parameters / seen.dims["D"] - 2), 4 * scores * seen.dims["d"]
+
+
+@exercise.check([narrow, timed], points=0.25, public=True, after=step_narrow)
+def step_same(small, large):
+    """at real sizes the program is unchanged, runs in shard_map, and does the necessary work"""
+    work, devices = sum(work_of(large)), math.prod(large.mesh.values())
+    expect_flops(large, at_most=between(3 * work, devices * 3 * work, at=4 * work))  # wrong: each device does all
+    for seen in (small, large):
+        dense, scored = work_of(seen)
+        last = 1 - 1 / (2 * seen.mesh["sp"])  # the scores that the last positions need
+        expect_flops(seen, at_least=3 * (dense + scored * (1 - last)))
+        if seen.dot_flops.most < 3 * (dense + last * scored):
+            raise Failure("queries do not meet all positions before them")
+        needed = sum(due_over(seen, 2, 4, 3))  # x needs no gradient, which saves an all-reduce
+        expect_traffic(seen, at_least=0.99 * needed)
+
+
+@exercise.check(timed, points=0.75, public=True, after=step_same)
+def step_memory(seen):
+    """a device holds parameters, rows and three arrays of its scores at most"""
+    rows, _, scores, _, parameters = sizes_of(seen)
+    head_by_head = 2 * parameters + 9 * rows  # scores of one head at a time
+    rest = 2 * parameters + 6 * rows
+    whole, widened = rest + 2 * scores, rest + 4 * scores  # scores and their weights; then both in float32
+    expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")
+
+
+@exercise.check(timed, points=0.75, public=True, after=step_same)
+def step_time(seen):
+    """at most twice the time of its matmuls, and its collectives"""
+    chip = CHIPS["v5p"]
+    products = matmul_time(3 * sum(work_of(seen)), chip)
+    sent = sum(due_over(seen, 2, 6, 4)) / chip.ici
+    right, wrong = 1.43 * products, 6.6 * products  # part of what is sent is exposed; at the highest precision
+    expect_step_time(seen, at_most=between(right, wrong, at=2 * products + sent))
+
+
+# -- right, in other styles --------------------------------------------------------------------
+
+
+def projected(params, x):
+    """Return q, k and v of a device's heads."""
+    return jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
+
+
+def finished(params, x, heads, reduce=lambda part: jax.lax.psum(part, "tp")):
+    """Compute the rest of the block, after attention."""
+    x = x + reduce(jnp.einsum("bthk,hkd->btd", heads, params["out"]))
+    return x + reduce(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
+
+
+def with_attention(attend, **more):
+    """Return one device's function with the given attention."""
+    return lambda params, x: finished(params, x, attend(*projected(params, x)), **more)
+
+
+def stepping(mesh, loss_and_grads, check_vma=True, norm_of=None, new_of=None, loss_of=None):
+    """Build a train_step from the given parts; the other parts are the solution's."""
+
+    def usual_norm(squares):
+        whole = squares["before"] + squares["between"]
+        return jnp.sqrt(jax.lax.psum(sum(squares.values()) - whole, "tp") + whole)
+
+    def local(params, x, y):
+        loss, grads = loss_and_grads(params, x, y)
+        length = (norm_of or usual_norm)({name: jnp.sum(g**2) for name, g in grads.items()})
+        factor = {name: jnp.minimum(1, LIMIT / length) for name in grads} if new_of is None else new_of(grads, length)
+        new = {name: p - RATE * grads[name] * factor[name] for name, p in params.items()}
+        return new, (loss_of or (lambda loss: jax.lax.psum(loss, ("dp", "sp"))))(loss), length
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, check_vma=check_vma, **specs)
+
+
+def usual(forward=on_device, of_all=lambda y: y.size * jax.lax.axis_size(("dp", "sp"))):
+    """Return a device's part of the loss, and the gradients."""
+
+    def found(params, x, y):
+        return jax.value_and_grad(lambda params: jnp.sum((forward(params, x) - y) ** 2) / of_all(y))(params)
+
+    return found
+
+
+def ring(q, k, v):
+    """Ring attention: K and V go round sp. The backward pass computes each round again."""
+    n, me, rows = jax.lax.axis_size("sp"), jax.lax.axis_index("sp"), jnp.arange(q.shape[1])
+    there = [(i, (i + 1) % n) for i in range(n)]
+
+    @jax.checkpoint
+    def fold(state, q, k, v, theirs):
+        top, mass, total = state
+        scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+        seen = theirs * len(rows) + rows <= (me * len(rows) + rows)[:, None]
+        scores = jnp.where(seen, scores, -jnp.inf)
+        largest = jnp.maximum(top, scores.max(-1))
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        more = jnp.einsum("bhts,bshd->bhtd", weights, v)
+        return largest, mass * scale + weights.sum(-1), total * scale[..., None] + more
+
+    rest = q[..., 0].swapaxes(1, 2) * 0
+    state = rest - jnp.inf, rest, q.swapaxes(1, 2) * 0
+    for hop in range(n):
+        state = fold(state, q, k, v, (me - hop) % n)
+        k, v = (k, v) if hop == n - 1 else jax.lax.ppermute((k, v), "sp", there)
+    return (state[2] / state[1][..., None]).swapaxes(1, 2)
+
+
+@exercise.alternative()
+def attention_made_again(params, x, y, *, mesh):
+    """A checkpoint around attention: the backward pass gathers K and V again, in one array."""
+
+    @jax.checkpoint
+    def attend(q, k, v):
+        k, v = jax.lax.all_gather(jnp.stack([k, v]), "sp", axis=2, tiled=True)
+        n, rows = k.shape[1], q.shape[1]
+        seen = jnp.tri(n, dtype=bool)
+        own = jax.lax.dynamic_slice_in_dim(seen, jax.lax.axis_index("sp") * rows, rows)
+        scores = jnp.where(own, jnp.einsum("bthd,bshd->bhts", q * q.shape[-1] ** -0.5, k), -1e30)
+        weights = jnp.exp(scores - jax.lax.stop_gradient(scores.max(-1, keepdims=True)))
+        return jnp.einsum("bhts,bshd->bthd", weights / weights.sum(-1, keepdims=True), v)
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
+
+
+@exercise.alternative()
+def head_by_head(params, x, y, *, mesh):
+    """Attention in a loop over heads with a checkpoint, which holds the scores of one head at a time."""
+
+    def attend(q, k, v):
+        k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+        here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
+
+        @jax.checkpoint
+        def one(qkv):
+            q, k, v = qkv
+            scores = jnp.einsum("btd,bsd->bts", q, k) / q.shape[-1] ** 0.5
+            weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
+            return weights @ v
+
+        return jnp.moveaxis(jax.lax.map(one, tuple(jnp.moveaxis(a, 2, 0) for a in (q, k, v))), 0, 2)
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
+
+
+@exercise.alternative()
+def step_with_a_ring(params, x, y, *, mesh):
+    """Ring attention; the backward pass computes the blocks of scores again."""
+    return stepping(mesh, usual(with_attention(ring)))(params, x, y)
+
+
+def f_and_g():
+    """Return Megatron's operators f and g over tp, as in G2."""
+    f, g = jax.custom_vjp(lambda x: x), jax.custom_vjp(lambda x: jax.lax.psum(x, "tp"))
+    f.defvjp(lambda x: (x, None), lambda _, ct: (jax.lax.psum(ct, "tp"),))
+    g.defvjp(lambda x: (jax.lax.psum(x, "tp"), None), lambda _, ct: (ct,))
+    return f, g
+
+
+def by_hand(params, x, f, g):
+    """The block with f and g."""
+    q, k, v = jnp.einsum("btd,dchk->cbthk", f(norm(x, params["before"])), params["qkv"])
+    x = x + g(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]))
+    return x + g(jax.nn.silu(f(norm(x, params["between"])) @ params["up"]) @ params["down"])
+
+
+@exercise.alternative()
+def without_types(params, x, y, *, mesh):
+    """check_vma=False: f and g by hand, all gradients in one flat all-reduce, copies divided by their number."""
+
+    def found(params, x, y):
+        loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
+        flat, back = ravel_pytree(grads)
+        return loss, back(jax.lax.psum(flat, ("dp", "sp")))
+
+    def norm_of(squares):
+        n = jax.lax.axis_size("tp")
+        each = [s / n if name in ("before", "between") else s for name, s in squares.items()]
+        return jax.lax.psum(sum(each), "tp") ** 0.5
+
+    return stepping(mesh, found, check_vma=False, norm_of=norm_of)(params, x, y)
+
+
+@exercise.alternative()
+def scattered_and_gathered(params, x, y, *, mesh):
+    """check_vma=False: a reduce-scatter and a gather of rows and gradients, in place of each all-reduce."""
+
+    def found(params, x, y):
+        f = f_and_g()[0]
+        g = jax.custom_vjp(lambda part: whole(part, "tp"))
+        g.defvjp(lambda part: (whole(part, "tp"), None), lambda _, ct: (ct,))
+        loss, grads = usual(lambda params, x: by_hand(params, x, f, g))(params, x, y)
+        return loss, jax.tree.map(lambda g: whole(g, ("dp", "sp")), grads)
+
+    def whole(part, axes):
+        n = jax.lax.axis_size(axes)
+        flat = jnp.pad(part.ravel(), (0, -part.size % n))
+        summed = jax.lax.all_gather(jax.lax.psum_scatter(flat, axes, tiled=True), axes, tiled=True)
+        return summed[: part.size].reshape(part.shape)
+
+    return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+def scales_cast(params):
+    """Return the parameters with scales cast to vary over tp, so that JAX sums their gradients over tp."""
+    return params | {name: jax.lax.pcast(params[name], "tp", to="varying") for name in ("before", "between")}
+
+
+@exercise.alternative()
+def means_of_means(params, x, y, *, mesh):
+    """The loss is a device's mean divided by the number of devices with different rows; the norm uses optax's formula;
+    scales are cast."""
+
+    def found(params, x, y):
+        n = jax.lax.axis_size("dp") * jax.lax.axis_size("sp")
+
+        def mean_of(params):
+            return jnp.mean((on_device(scales_cast(params), x) - y) ** 2)
+
+        loss, grads = jax.value_and_grad(mean_of)(params)
+        return loss, jax.tree.map(lambda g: g / n, grads)
+
+    def new_of(grads, length):
+        return {name: jnp.where(length < LIMIT, 1, LIMIT / length) for name in grads}
+
+    return stepping(mesh, found, new_of=new_of, loss_of=lambda loss: jax.lax.pmean(loss, ("dp", "sp")))(params, x, y)
+
+
+# -- misconceptions ----------------------------------------------------------------------------
+
+
+@exercise.misconception(fails=step_loss, breaks="the mean over the whole batch")
+def loss_averaged(params, x, y, *, mesh):
+    """You divided by the count of all numbers, and then averaged over devices. Add these shares of the loss: psum."""
+    return stepping(mesh, usual(), loss_of=lambda loss: jax.lax.pmean(loss, ("dp", "sp")))(params, x, y)
+
+
+@exercise.misconception(fails=step_norm, breaks="over all parameters, each counted once")
+def norm_counts_copies(params, x, y, *, mesh):
+    """You summed all squares over tp. `before` and `between` are whole on every device along tp, so you counted each
+    copy."""
+    return stepping(mesh, usual(), norm_of=lambda squares: jnp.sqrt(jax.lax.psum(sum(squares.values()), "tp")))(
+        params, x, y
+    )
+
+
+@exercise.misconception(fails=step_slab, breaks="the four rules above")
+def two_copies(params, x, y, *, mesh):
+    """You assumed two devices along tp. A parameter that is not cut has as many copies as there are devices along
+    tp."""
+
+    def norm_of(squares):
+        copies = (squares["before"] + squares["between"]) / 2
+        return jnp.sqrt(jax.lax.psum(sum(squares.values()) - copies, "tp"))
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_norm)
+def norm_of_a_device(params, x, y, *, mesh):
+    """Each device clipped by the norm of its own part, so copies of a parameter differ after the step. Sum the squares
+    of cut parameters over tp."""
+
+    def found(params, x, y):
+        loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
+        return loss, jax.lax.psum(grads, ("dp", "sp"))
+
+    return stepping(mesh, found, check_vma=False, norm_of=lambda squares: jnp.sqrt(sum(squares.values())))(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def each_device_its_mean(params, x, y, *, mesh):
+    """You divided by the count of one device's numbers. The loss is a mean over the whole batch: divide by the count
+    over dp and sp together."""
+    return stepping(mesh, usual(of_all=lambda y: y.size))(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def mean_over_the_batch_only(params, x, y, *, mesh):
+    """You forgot that sp cuts the mean too. Devices along dp have other texts, and devices along sp have other
+    positions."""
+    return stepping(mesh, usual(of_all=lambda y: y.size * jax.lax.axis_size("dp")))(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def divided_by_every_device(params, x, y, *, mesh):
+    """You divided by the number of all devices. Devices along tp have copies of the rows."""
+    return stepping(mesh, usual(of_all=lambda y: y.size * mesh.size))(params, x, y)
+
+
+@exercise.misconception(fails=[step_norm, step_params], breaks="after each of three steps with ‖g‖ < LIMIT")
+def summed_again(params, x, y, *, mesh):
+    """You summed gradients twice. With check_vma on, JAX has already summed a parameter's gradient over all rows."""
+
+    def found(params, x, y):
+        loss, grads = usual()(params, x, y)
+        return loss, jax.lax.psum(jax.lax.pcast(grads, ("dp", "sp"), to="varying"), ("dp", "sp"))
+
+    return stepping(mesh, found)(params, x, y)
+
+
+@exercise.misconception(fails=[step_norm, step_params])
+def positions_left_out(params, x, y, *, mesh):
+    """You summed gradients only over dp. Devices along sp have other positions, so they have other shares of each
+    gradient."""
+
+    def found(params, x, y):
+        loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
+        return loss, jax.lax.psum(grads, "dp")
+
+    return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+@exercise.misconception(fails=[step_norm, step_params])
+def scales_summed_over_tp(params, x, y, *, mesh):
+    """You summed the scales' gradients over tp. f has already summed them, so each device along tp has the whole
+    gradient."""
+
+    def found(params, x, y):
+        loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
+        grads = jax.lax.psum(grads, ("dp", "sp"))
+        return loss, grads | {n: jax.lax.psum(grads[n], "tp") for n in ("before", "between")}
+
+    return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def always_of_one_length(params, x, y, *, mesh):
+    """You scaled every gradient to the norm LIMIT, which enlarges small gradients. If the norm is below LIMIT, do not
+    scale."""
+    return stepping(mesh, usual(), new_of=lambda grads, length: dict.fromkeys(grads, LIMIT / length))(params, x, y)
+
+
+@exercise.misconception(fails=step_clipped, breaks="after a step with ‖g‖ > LIMIT")
+def never_clipped(params, x, y, *, mesh):
+    """You did not clip. If the norm is above LIMIT, scale the whole gradient by LIMIT/‖g‖."""
+    return stepping(mesh, usual(), new_of=lambda grads, length: dict.fromkeys(grads, 1.0))(params, x, y)
+
+
+@exercise.misconception(fails=step_clipped)
+def clipped_one_by_one(params, x, y, *, mesh):
+    """You clipped each parameter's gradient by its own norm, which changes the direction of the step. Scale all by one
+    number."""
+
+    def new_of(grads, length):
+        squares = {n: jnp.sum(g**2) for n, g in grads.items()}
+        cut = {n: s if n in ("before", "between") else jax.lax.psum(s, "tp") for n, s in squares.items()}
+        return {n: jnp.minimum(1, LIMIT / jnp.sqrt(s)) for n, s in cut.items()}
+
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(fails=[step_norm, step_params])
+def norm_not_rooted(params, x, y, *, mesh):
+    """You clipped by the sum of squares. The norm is its square root."""
+
+    def norm_of(squares):
+        whole = squares["before"] + squares["between"]
+        return jax.lax.psum(sum(squares.values()) - whole, "tp") + whole
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_numbers, breaks="in the dtype of x")
+def numbers_in_float32(params, x, y, *, mesh):
+    """You returned the loss in float32. Loss and norm have the dtype of x."""
+
+    def loss_of(loss):
+        return jax.lax.psum(loss.astype(jnp.float32), ("dp", "sp"))
+
+    return stepping(mesh, usual(), loss_of=loss_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_narrow, breaks="in the dtype of x")
+def rate_in_float32(params, x, y, *, mesh):
+    """Your factors are float32 arrays, so JAX makes bfloat16 parameters float32. Numbers of Python keep the dtype."""
+
+    def new_of(grads, length):
+        return {name: jnp.minimum(jnp.float32(1), LIMIT / length.astype(jnp.float32)) for name in grads}
+
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_traffic, breaks="the forward and backward budgets of M1 together")
+def one_axis_after_the_other(params, x, y, *, mesh):
+    """You summed gradients over dp and then over sp, with two all-reduces of all gradients. One all-reduce over both
+    axes sends a quarter less on four devices."""
+
+    def found(params, x, y):
+        loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
+        return loss, jax.lax.psum(jax.lax.psum(grads, "sp"), "dp")
+
+    return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+def in_two_checkpoints(params, x):
+    """Return one device's function with a checkpoint around attention and another around attention with its matmuls."""
+    own = {name: params[name] for name in ("before", "qkv", "out")}
+
+    @jax.checkpoint
+    def own_part(own, x):
+        heads = jax.checkpoint(attention)(*projected(own, x))
+        return jnp.einsum("bthk,hkd->btd", heads, own["out"])
+
+    x = x + jax.lax.psum(own_part(own, x), "tp")
+    return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
+
+
+@exercise.misconception(fails=step_traffic)
+def step_with_a_checkpoint_in_a_checkpoint(params, x, y, *, mesh):
+    """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One
+    checkpoint around attention is enough."""
+    return stepping(mesh, usual(in_two_checkpoints))(params, x, y)
+
+
+def in_halves(params, x):
+    """Return one device's function that runs the two halves of its sequences one after the other."""
+    parts = [with_attention(jax.checkpoint(attention))(params, half) for half in jnp.array_split(x, 2)]
+    return jnp.concatenate(parts)
+
+
+@exercise.misconception(fails=step_traffic, breaks="the forward and backward budgets of M1 together")
+def step_summed_for_each_half(params, x, y, *, mesh):
+    """You ran the block for one half of the sequences after the other. Each half uses the parameters, so JAX sums their gradients over dp and sp once for each half. Cast the parameters to dp and sp once, before both."""
+    return stepping(mesh, usual(in_halves))(params, x, y)
+
+
+@exercise.misconception(fails=step_same)
+def outside_of_shard_map(params, x, y, *, mesh):
+    """You put only the block into shard_map. Loss, norm and step use whole arrays, so the compiler decides what each
+    device does. Write one shard_map around everything."""
+
+    def loss_of(params):
+        block = jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)
+        return jnp.mean((block(params, x) - y) ** 2)
+
+    loss, grads = jax.value_and_grad(loss_of)(params)
+    length = jnp.sqrt(sum(jnp.sum(g**2) for g in grads.values()))
+    return jax.tree.map(lambda p, g: p - RATE * g * jnp.minimum(1, LIMIT / length), params, grads), loss, length
+
+
+@exercise.misconception(fails=step_same, breaks="the same program at real sizes")
+def no_softmax_when_large(params, x, y, *, mesh):
+    """With large arrays your program differs and omits work. The timed program must be the program that gives the right
+    values."""
+
+    def attend(q, k, v):
+        if k.shape[1] < 1000:
+            return attention(q, k, v)
+        k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+        return jnp.einsum("bhts,bshd->bthd", jnp.einsum("bthd,bshd->bhts", q, k), v)
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
+
+
+@exercise.misconception(fails=[step_traffic, step_same], breaks="at most one more forward pass of matmuls")
+def whole_everywhere(params, x, y, *, mesh):
+    """You brought all parameters, texts and positions to every device, and each does all the work. Send only what the
+    budget lists, and compute only the device's own part."""
+    cut = {"qkv": 2, "out": 0, "up": 1, "down": 0}
+
+    def attend(q, k, v):
+        scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+        weights = jax.nn.softmax(jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf))
+        return jnp.einsum("bhts,bshd->bthd", weights, v)
+
+    def local(params, x, y):
+        whole = params | {n: jax.lax.all_gather(params[n], "tp", axis=axis, tiled=True) for n, axis in cut.items()}
+        x, y = (jax.lax.all_gather(jax.lax.all_gather(a, "sp", axis=1, tiled=True), "dp", tiled=True) for a in (x, y))
+        alone = with_attention(attend, reduce=lambda part: part)
+        loss, grads = jax.value_and_grad(lambda params: jnp.mean((alone(params, x) - y) ** 2))(whole)
+        length = jnp.sqrt(sum(jnp.sum(g**2) for g in grads.values()))
+        new = {n: p - RATE * grads[n] * jnp.minimum(1, LIMIT / length) for n, p in whole.items()}
+        size, me = jax.lax.axis_size("tp"), jax.lax.axis_index("tp")
+        own = {n: jnp.split(new[n], size, axis) for n, axis in cut.items()}
+        return new | {n: jnp.stack(parts)[me] for n, parts in own.items()}, loss, length
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, check_vma=False, **specs)(params, x, y)
+
+
+@exercise.misconception(form_of=no_softmax_when_large)
+def fewer_keys_when_large(params, x, y, *, mesh):
+    """With large arrays your queries use the keys of only half of the text. The timed program must be the program that
+    gives the right values."""
+
+    def attend(q, k, v):
+        k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+        n = min(k.shape[1], 1024)
+        k, v = (jax.lax.slice_in_dim(a, 0, n, axis=1) for a in (k, v))
+        here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
+        scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+        return jnp.einsum(
+            "bhts,bshd->bthd", jax.nn.softmax(jnp.where(jnp.arange(n) <= here[:, None], scores, -jnp.inf)), v
+        )
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
+
+
+@exercise.misconception(form_of=no_softmax_when_large)
+def nothing_when_large(params, x, y, *, mesh):
+    """With large arrays you return the arguments. The timed program must be the program that gives the right values."""
+    if x.shape[1] < 1000:
+        return stepping(mesh, usual())(params, x, y)
+    return params, jnp.zeros((), x.dtype), jnp.zeros((), x.dtype)
+
+
+@exercise.misconception(fails=step_memory, breaks="no float32 copies")
+def scores_in_float32(params, x, y, *, mesh):
+    """Your scores, weights and their gradients are float32, which takes twice the memory. Keep them in the dtype of x,
+    or compute one head at a time."""
+
+    def attend(q, k, v):
+        k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+        here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
+        scores = jnp.einsum("bthd,bshd->bhts", q, k, preferred_element_type=jnp.float32) / q.shape[-1] ** 0.5
+        weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
+        return jnp.einsum("bhts,bshd->bthd", weights, v, preferred_element_type=jnp.float32).astype(q.dtype)
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
+
+
+@exercise.misconception(fails=[step_memory, step_time], breaks="at most 2 · matmuls + collectives")
+def six_passes(params, x, y, *, mesh):
+    """You asked for the highest precision, which takes six passes for each matmul of 32-bit numbers. bfloat16 needs one
+    pass."""
+
+    def local(params, x):
+        wide = jax.tree.map(lambda a: a.astype(jnp.float32), params)
+        return on_device(wide, x.astype(jnp.float32)).astype(x.dtype)
+
+    with jax.default_matmul_precision("highest"):
+        return stepping(mesh, usual(local))(params, x, y)
+
+
+@exercise.misconception(of=block_step)
+def step_all_in_turn(chip, dp, sp, tp, b, T, D):
+    """You added the time of the gradients' all-reduce to the rest. It overlaps the backward matmuls, so only time
+    beyond these counts."""
+    return sum(times_of(chip, dp, sp, tp, b, T, D).values())
+
+
+@exercise.misconception(of=block_step)
+def step_of_the_longest(chip, dp, sp, tp, b, T, D):
+    """You used only the longest time. Matmuls wait for rows, K and V, so their times add to the matmuls'."""
+    return max(times_of(chip, dp, sp, tp, b, T, D).values())
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_behind_all(chip, T, D):
+    """You overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet. Two thirds
+    of the matmuls are backward."""
+    return 2 / 3 * block_hides_from.fn(chip, T, D)
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_behind_parameters(chip, T, D):
+    """You left out the matmuls between positions. They take time as well, so fewer positions are enough."""
+    return block_hides_from.fn(chip, 0, D)
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_over_one_axis(chip, T, D):
+    """You used the links of one axis for the gradients. dp and sp each have links: 2 W."""
+    return 2 * block_hides_from.fn(chip, T, D)
+
+
+def lies(chip, dp, sp, tp, b, T, D, branches=()):
+    """Put each mesh axis along one axis of a v5p slice."""
+    heads = D // 128
+    arrays = [((dp * b, T, D), ("dp", "sp")), ((D, 3, heads, 128), (None, None, "tp")), ((D, 4 * D), (None, "tp"))]
+    return Scenario(
+        mesh={"dp": dp, "sp": sp, "tp": tp},
+        arrays=arrays,
+        chip=chip,
+        rings=(dp, sp, tp),
+        slice=(dp, sp, tp),
+        branches=branches,
+    )
+
+
+def behind(chip, dp, sp, tp, b, T, D):
+    """Return which of the two the step in block_step waits for."""
+    time = times_of(chip, dp, sp, tp, b, T, D)
+    longest = larger(products=2 / 3 * time["products"], gradients=time["gradients"])
+    return lies(chip, dp, sp, tp, b, T, D, branches=(longest,))
+
+
+exercise.scenario(block_step, behind)
+exercise.scenario(block_hides_from, lambda chip, T, D: Scenario())
