@@ -41,9 +41,9 @@ which one it uses. All times are ideal: bandwidth only.
 V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`: partial
 sums over x.
 
-**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W =
-140 µs by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210
-µs.
+**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: the book's
+V/W is 140 µs, and the exact rule gives 3/4 of that, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last
+link, 210 µs.
 
 Check your work: shardlings check d1_ring_and_line
 For all exercises of this module: README.md, or shardlings show 04_comm_times
@@ -83,9 +83,9 @@ ring_gather_time = None  # TODO: your answer
 
 
 # Question ring_scatter_time [us]
-# `C` is bfloat16[10240, 18432] on v5p with a mesh of X=4 and Y=16 (both axes wrap around): it is
-# unreduced over x and its rows are cut over y, `C[I_Y, K]{U_X}`. How long does the reduce-scatter
-# over x to `C[I_Y, K_X]` take?
+# A v5p mesh has the axes x=4 and y=16, and both wrap around. y cuts the rows of `C`,
+# bfloat16[9216, 18432], and the chips along x hold partial sums of it: `C[I_Y, K]{U_X}`. How long
+# does the reduce-scatter over x to `C[I_Y, K_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one
@@ -123,23 +123,24 @@ line_gather_time = None  # TODO: your answer
 
 
 # Question line_scatter_time [us]
-# On a 2x2x4 slice of v5p with mesh axes x (2), y and z (4), `C` is bfloat16[7168, 9216]:
-# unreduced over z, its rows cut over x, `C[I_X, K]{U_Z}`. How long does the reduce-scatter over z
-# to `C[I_X, K_Z]` take?
+# A 2x4x4 slice of 7x has the mesh axes x (2), y (4) and z (4). y cuts the rows of `C`,
+# bfloat16[7168, 9216], and the chips along z hold partial sums of it: `C[I_Y, K]{U_Z}`. How long
+# does the reduce-scatter over z to `C[I_Y, K_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a
 # line.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: 7x: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 192 GB at 7.4e12 B/s; bf16
+# 2.3e15 FLOP/s; hop 1 us; table 2026-11, from jax-ml/scaling-book pull requests 115 and 116 of
+# 2026-05-22.
 line_scatter_time = None  # TODO: your answer
 
 
 # Question line_reduce_time [us]
-# On a 4x8 slice of v6e with mesh axes x (4) and y (8), every chip holds its own partial sum of a
-# gradient that is not cut at all, float32[2560, 20480]`{U_Y}`. How long does the all-reduce over
-# y take?
+# On a 16x8 slice of v6e with mesh axes x (16) and y (8), the chips along y hold partial sums of a
+# gradient that no axis cuts, float32[2560, 20480]`{U_Y}`. How long does the all-reduce over y
+# take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact for a ring or a line as the axis is; the all-reduce is a reduce-

@@ -1,8 +1,8 @@
 """# D2 Collectives over several axes, and arrays that other axes cut too
 
-A collective runs over some axes of a mesh, and other axes may cut the array too. Two numbers give its time:
-V, the bytes of one group, and n, the number of rings that carry these bytes at once. The chips of a group
-differ only along the collective's axes.
+A collective runs over some axes of a mesh, and other axes may cut the array too. The chips that differ only along the
+collective's axes form a group. Two numbers give the time: V, the bytes that one group works on, and n, the number of
+rings that carry these bytes at once.
 
 ```
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
@@ -12,11 +12,11 @@ differ only along the collective's axes.
    y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
-| over | before → after | V | n |
-|---|---|---|---|
-| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 |
-| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 |
-| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1, twice |
+| over | before → after | V | n | passes |
+|---|---|---|---|---|
+| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | 1 |
+| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | 1 |
+| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2 |
 
 **Write** `axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth)`. It returns seconds.
 
@@ -35,7 +35,7 @@ differ only along the collective's axes.
 | an all-gather over one axis, other axes cut the array too | V / W | 47 µs |
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | the same; all-reduce twice | |
-| an axis of one chip has no links; alone, it takes no time | it does not count in n | |
+| an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
 | gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
 
 **Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =

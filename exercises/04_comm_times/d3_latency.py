@@ -22,7 +22,8 @@ time; for large arrays the bytes do. Hops carry bytes while they wait, so the tw
 | `wraps` | bool | `True`: all are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(latency, bandwidth).
+**Model.** time = max(latency, bandwidth). The two are never equal here. The questions use the book's V / W on a ring; the
+function keeps (N − 1)/N.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|
@@ -69,7 +70,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 
 
 # Question tiny_gather_time [us]
-# Two arrays are cut over an axis of 4 v5e chips, bfloat16[160, 128] and bfloat16[1984, 128]. How
+# Two arrays are cut over an axis of 16 v5e chips, bfloat16[192, 320] and bfloat16[5120, 320]. How
 # long do their all-gathers take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
@@ -82,8 +83,8 @@ tiny_gather_time = None  # TODO: your answer
 
 
 # Question two_rings_tiny_time [us]
-# bfloat16[384, 1152] and bfloat16[4608, 1152] have their rows cut, `I_XY`, over two wrapping axes
-# of v5p, x=8 and y=12. How long do their all-gathers over both axes take, one after the other?
+# bfloat16[384, 1280] and bfloat16[6144, 1280] have their rows cut, `I_XY`, over two wrapping axes
+# of v5p, x=8 and y=16. How long do their all-gathers over both axes take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two
@@ -113,7 +114,7 @@ latency_bound_below = None  # TODO: your answer
 # needs 0.73 µs of its link, less than a hop.
 #
 # **Model and chip.** The small case was measured: 8 µs by the profile in the book, not 3. To start a collective takes a
-# chip about 5 µs beyond its hops. Questions and the course's clock have the model above, without the start.
+# chip about 5 µs beyond its hops. The questions and the course's clock leave out the start.
 #
 # **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
 # grow.

@@ -7,9 +7,9 @@ chip passes every wire on its route, so the busiest wire sets the time.
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
    2·2 chunks to the right,               carries 0→1 whole, half of 0→2
-   0→2 0→3 1→2 1→3,                       and half of 3→1 (opposite chips:
-   and 4 to the left                      half goes each way round),
-                                          in all 2 = N²/8 chunks
+   0→2 0→3 1→2 1→3,                       and half of 3→1. Opposite chips
+   and 4 to the left                      send half each way round. That
+                                          is 2 = N²/8 chunks
    0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
@@ -30,7 +30,7 @@ chip passes every wire on its route, so the busiest wire sets the time.
 | rings one way, even and odd | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | each axis of n as above, with n for N and V·n/N for V; the slowest counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | the rows above for each axis, with its n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
 bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -60,7 +60,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 
 
 # Question ring_exchange_time [us]
-# `A` is bfloat16[3072, 10240] on a ring of 16 v4p chips. How long does the all-to-all `A[I_X, J]
+# `A` is bfloat16[3072, 12288] on a ring of 16 v4p chips. How long does the all-to-all `A[I_X, J]
 # → A[I, J_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -72,20 +72,20 @@ ring_exchange_time = None  # TODO: your answer
 
 
 # Question line_exchange_time [us]
-# On a 8x4 slice of v6e with mesh axes x and y, `A` is bfloat16[1536, 10240], whole along y. How
+# On a 4x8 slice of v5e with mesh axes x and y, `A` is bfloat16[1536, 10240], whole along y. How
 # long does the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass
 # the middle wire.
-# Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
-# Scale Your Model of 2025-02-04.
+# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 line_exchange_time = None  # TODO: your answer
 
 
 # Question switch_exchange_time [us]
-# 36 GB200 NVL72 GPUs of one node change `A`, bfloat16[6912, 9216], from `A[I_X, J]` to `A[I,
+# 18 GB200 NVL72 GPUs of one node change `A`, bfloat16[6912, 9216], from `A[I_X, J]` to `A[I,
 # J_X]` with an all-to-all. How long does it take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -97,8 +97,8 @@ switch_exchange_time = None  # TODO: your answer
 
 
 # Question torus_exchange_time [us]
-# `A` is bfloat16[12288, 15360] on v4p with two wrapping axes, x=8 and y=16. How long does the
-# all-to-all over both, `A[I_XY, J] → A[I, J_XY]`, take?
+# `A` is bfloat16[9216, 18432] on v4p with two wrapping axes, x=8 and y=12. How long does the all-
+# to-all over both, `A[I_XY, J] → A[I, J_XY]`, take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both

@@ -13,7 +13,8 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 
 **Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
 `(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
-`fsdp=False` means plain data parallelism (DP): the weights are whole over x.
+`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped* means that the links need
+no longer than the arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|
@@ -29,14 +30,14 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 | the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; minimize the longer of the times of weights (FSDP) and activations in the forward pass |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F / (Y·MX), B / (X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y = N |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
-three. TP alone: Y < MY · F/α = 12.8 on one axis.
+three. TP alone: Y < MY · F/α = 12.9 on one axis.
 
 Check your work: shardlings check d5_parallelism_bounds
 For all exercises of this module: README.md, or shardlings show 04_comm_times
@@ -122,9 +123,9 @@ best_fsdp_chips = None  # TODO: your answer
 
 
 # Question dcn_least_batch [token]
-# 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s of data-centre network;
-# between slices only gradients are all-reduced. From which global batch of *all slices* on, in
-# tokens, is that fully overlapped?
+# 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s one way into the data-
+# centre network; between slices only gradients are all-reduced. From which global batch of *all
+# slices* on, in tokens, is that fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
 On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
-*any* other GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so
-the slower one sets the time.
+*any* other GPU at its full egress bandwidth. More switches connect the nodes. In a gather or a reduction both levels
+work at the same time, so the slower one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -22,7 +22,7 @@ the slower one sets the time.
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | all-to-all: the most parts that one row has data for |
+| `k` | all-to-all: the most parts (GPUs of one node, or nodes) for which one row has data |
 
 **What is checked**
 
@@ -94,8 +94,7 @@ nodes_gather_time = None  # TODO: your answer
 # the all-reduce take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only; the switches add and send the sum to all (SHARP), at the bandwidth of the
-# data sheet.
+# Model: bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
@@ -103,9 +102,9 @@ sharp_reduce_time = None  # TODO: your answer
 
 
 # Question ragged_exchange_time [us]
-# Tokens go to experts on the 8 GPUs of a H100 node, at most 5 of them per token. Stored with a
-# place for every expert, the array is bfloat16[8192, 8, 7168]. How long does the ragged all-to-
-# all take?
+# Tokens go to 8 experts, one on each GPU of a H100 node, and at most to 5 experts per token.
+# Stored with a place for every expert, the array is bfloat16[8192, 8, 7168]. How long does the
+# ragged all-to-all take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N.
@@ -116,7 +115,7 @@ ragged_exchange_time = None  # TODO: your answer
 
 
 # Question gpu_least_batch [token]
-# 512 H100 GPUs in nodes of 8 train a mixture of 16 experts, 3 per token, with FSDP over all GPUs.
+# 512 H100 GPUs in nodes of 8 train a mixture of 32 experts, 3 per token, with FSDP over all GPUs.
 # The data sheet says 1.98 PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on
 # is the communication fully overlapped?
 #

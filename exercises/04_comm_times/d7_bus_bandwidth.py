@@ -5,9 +5,9 @@ wires, because an all-reduce of S bytes sends more than S through each of them. 
 bandwidth**: the bytes that a rank must really send, divided by the time.
 
 ```
-   reduce-scatter on 4 ranks: in 4 parts, out 1
-   [p0 p1 p2 p3] -> [sum of p2]     a rank sends 3 parts: 3/4 of S = in,
-                                    but 3 times out
+   rank 2 of 4 in a reduce-scatter: 4 parts go in, 1 comes out
+   [p0 p1 p2 p3] -> [sum of p2]     it sends 3 of its 4 parts:
+                                    3/4 of its input S, 3 times its output
 ```
 
 **Write** `bandwidths(kind, bytes_in, bytes_out, ranks, seconds)`. It returns `(algbw, busbw)` in bytes/s.
@@ -84,7 +84,7 @@ scatter_from_bus_time = None  # TODO: your answer
 
 # Question puzzle_bus_bandwidth [GB/s]
 # A benchmark on 8 H100 GPUs of one node prints 255 GB/s for an all-reduce, its bus bandwidth, and
-# 27.7 GB/s for a reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t.
+# 28.7 GB/s for a reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t.
 # What is the reduce-scatter's bus bandwidth?
 #
 # Answer in GB/s (a bare number), or with a unit.

@@ -7,8 +7,8 @@ reads its part of the weights and of the cache once, and makes one token per seq
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
                           (always bound by HBM)
-           +  weights:    the longer of reading them, P · bytes,
-                          and computing with them, 2·B·P FLOPs
+           +  weights:    reading them takes P · bytes, computing
+                          with them 2·B·P FLOPs: the longer counts
 ```
 
 **Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
@@ -91,7 +91,7 @@ cache_of_batch = None  # TODO: your answer
 
 # Question decode_step [ms]
 # A model of 70 billion parameters in int8, computing in bfloat16, with 80 kB of KV cache per
-# token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one of 640 others,
+# token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one of 768 others,
 # with 256 tokens of context each. How long do the two take at least?
 #
 # Answer in ms (a bare number), or with a unit.

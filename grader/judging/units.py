@@ -67,6 +67,8 @@ DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
     (("[flop]", 1), ("[token]", -1)): "a number of FLOPs per token",
 }
 OF_DATA = {name for key, name in DIMENSIONS.items() if "[data]" in dict(key)}
+COUNTED = {DIMENSIONS[()], DIMENSIONS[(("[token]", 1),)]}
+"""Dimensions whose usual unit is one: a wrong unit is an unlikely cause of a wrong answer."""
 UNIT_NAME = r"[A-Za-z]+|%"
 UNIT_TEXT = re.compile(rf"(?:{UNIT_NAME})(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*")
 SAME = str.maketrans(

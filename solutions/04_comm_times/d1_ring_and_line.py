@@ -41,9 +41,9 @@ which one it uses. All times are ideal: bandwidth only.
 V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`: partial
 sums over x.
 
-**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W =
-140 µs by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210
-µs.
+**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: the book's
+V/W is 140 µs, and the exact rule gives 3/4 of that, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last
+link, 210 µs.
 
 ## Going further
 
@@ -107,8 +107,8 @@ EXACT_LINE = "bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)
             "C": [3584, 4096, 7168, 10240, 13824]},
     hints=[
         "Which bytes count, those of a shard or those of the gathered array?",
-        "The model's V is the gathered array: 4 · R · C bytes. Both directions of a link work.",
-        "V divided by the both-way bandwidth W of one link",
+        "The model's V is the gathered array, in bytes. Both directions of a link work.",
+        "V / W with 4 bytes per element, and W both ways",
     ],
 )  # fmt: skip
 def ring_gather_time(chip, N, R, C):
@@ -120,17 +120,17 @@ def ring_gather_time(chip, N, R, C):
 @exercise.number(
     points=0.25, unit="us", model=EXACT_RING,
     where=lambda chip, X, Y, I, K: X != Y and (chip != "7x" or Y == 4),
-    params={"chip": ["v4p", "v5p", "7x"], "X": [4, 8, 16], "Y": [4, 8, 16], "I": [3840, 4096, 6144, 7168, 10240],
-            "K": [9216, 11264, 14336, 18432]},
+    params={"chip": ["v4p", "v5p", "7x"], "X": [4, 12, 16], "Y": [4, 12, 16], "I": [3840, 4608, 6144, 7680, 9216],
+            "K": [9216, 12288, 15360, 18432]},
     hints=[
         "Which part of C do the devices of one ring along x share?",
-        "y cuts the rows, so V is 1 / Y of C. The exact model has the factor (X − 1) / X.",
+        "y cuts the rows, so V is 1 / Y of C. Which part of V does a chip not have to send?",
         "(X − 1) / X · V / W with V = 2 · I · K / Y bytes",
     ],
 )  # fmt: skip
 def ring_scatter_time(chip, X, Y, I, K):
-    """`C` is bfloat16[{{ I }}, {{ K }}] on {{ chip }} with a mesh of X={{ X }} and Y={{ Y }} (both axes wrap around):
-    it is unreduced over x and its rows are cut over y, `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
+    """A {{ chip }} mesh has the axes x={{ X }} and y={{ Y }}, and both wrap around. y cuts the rows of `C`, bfloat16[{{ I }}, {{ K }}], and the chips
+    along x hold partial sums of it: `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
     return reduce_scatter_time(2 * I * K / Y, X, chip, topology="ring", model="exact")
 
 
@@ -141,8 +141,8 @@ def ring_scatter_time(chip, X, Y, I, K):
             "F": [6144, 11264, 12288, 13824, 20480]},
     hints=[
         "Which two collectives make an all-reduce?",
-        "A reduce-scatter and an all-gather of the whole gradient, V / W each.",
-        "2 · V / W with V = 2 · D · F bytes",
+        "A reduce-scatter and an all-gather, each of the whole gradient. Both directions of a link work.",
+        "2 · V / W with 2 bytes per element",
     ],
 )  # fmt: skip
 def ring_reduce_time(chip, N, D, F):
@@ -162,7 +162,7 @@ def ring_reduce_time(chip, N, D, F):
     hints=[
         "Does the axis wrap around on this chip? See the hardware line.",
         "A v5e or v6e axis of 4 or 8 chips is a line: only one direction of each link helps.",
-        "(Y − 1) / Y · V / W1 with V = 2 · R · C bytes and W1 one way",
+        "(Y − 1) / Y · V / W1 with 2 bytes per element, and W1 one way",
     ],
 )  # fmt: skip
 def line_gather_time(chip, X, Y, R, C):
@@ -173,18 +173,18 @@ def line_gather_time(chip, X, Y, R, C):
 
 @exercise.number(
     points=0.25, unit="us", model=EXACT_LINE,
-    params={"chip": ["v4p", "v5p", "7x"], "slice": ["2x2x4", "2x4x4"], "I": [3072, 4096, 6144, 7168, 10240],
+    params={"chip": ["v4p", "v5p", "7x"], "I": [3072, 4096, 6144, 7168, 10240],
             "K": [5120, 9216, 12288, 18432]},
     hints=[
         "Does the axis of this slice wrap around? And which part of C is on one line along z?",
-        "The slice is smaller than a full cube, so z is a line. x cuts the rows in two.",
-        "(4 − 1) / 4 · V / W1 with V half the bytes of C",
+        "The slice is smaller than a full cube, so z is a line. y cuts the rows into four parts.",
+        "(4 − 1) / 4 · V / W1 with V a quarter of the bytes of C",
     ],
 )  # fmt: skip
-def line_scatter_time(chip, slice, I, K):
-    """On a {{ slice }} slice of {{ chip }} with mesh axes x (2), y and z (4), `C` is bfloat16[{{ I }}, {{ K }}]:
-    unreduced over z, its rows cut over x, `C[I_X, K]{U_Z}`. How long does the reduce-scatter over z to `C[I_X, K_Z]` take?"""
-    return reduce_scatter_time(2 * I * K / 2, 4, chip, topology="line", model="exact")
+def line_scatter_time(chip, I, K):
+    """A 2x4x4 slice of {{ chip }} has the mesh axes x (2), y (4) and z (4). y cuts the rows of `C`, bfloat16[{{ I }}, {{ K }}], and the chips along
+    z hold partial sums of it: `C[I_Y, K]{U_Z}`. How long does the reduce-scatter over z to `C[I_Y, K_Z]` take?"""
+    return reduce_scatter_time(2 * I * K / 4, 4, chip, topology="line", model="exact")
 
 
 @exercise.number(
@@ -192,12 +192,12 @@ def line_scatter_time(chip, slice, I, K):
     params={"chip": ["v5e", "v6e"], "D": [1536, 2560, 3072, 4096, 5120, 7168],
             "F": [4096, 6144, 10240, 12288, 14336, 20480]},
     hints=[
-        "Which of the two axes has 8 chips, and does it wrap around?",
-        "An axis of 8 chips is a line there. Nothing cuts the gradient, so V = 4 · D · F bytes.",
-        "a reduce-scatter and an all-gather: 2 · 7 / 8 · V / W1",
+        "Which of the two axes does the all-reduce run over, and does this axis wrap around?",
+        "An axis of 8 chips is a line there. Nothing cuts the gradient, so V is all of its bytes.",
+        "a reduce-scatter and an all-gather: 2 · 7 / 8 · V / W1 with 4 bytes per element",
     ],
 )  # fmt: skip
 def line_reduce_time(chip, D, F):
-    """On a 4x8 slice of {{ chip }} with mesh axes x (4) and y (8), every chip holds its own partial sum of a gradient that is
-    not cut at all, float32[{{ D }}, {{ F }}]`{U_Y}`. How long does the all-reduce over y take?"""
+    """On a 16x8 slice of {{ chip }} with mesh axes x (16) and y (8), the chips along y hold partial sums of a gradient that no axis
+    cuts, float32[{{ D }}, {{ F }}]`{U_Y}`. How long does the all-reduce over y take?"""
     return all_reduce_time(4 * D * F, 8, chip, topology="line", model="exact")

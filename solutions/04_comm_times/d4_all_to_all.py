@@ -7,9 +7,9 @@ chip passes every wire on its route, so the busiest wire sets the time.
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
    2·2 chunks to the right,               carries 0→1 whole, half of 0→2
-   0→2 0→3 1→2 1→3,                       and half of 3→1 (opposite chips:
-   and 4 to the left                      half goes each way round),
-                                          in all 2 = N²/8 chunks
+   0→2 0→3 1→2 1→3,                       and half of 3→1. Opposite chips
+   and 4 to the left                      send half each way round. That
+                                          is 2 = N²/8 chunks
    0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
@@ -30,7 +30,7 @@ chip passes every wire on its route, so the busiest wire sets the time.
 | rings one way, even and odd | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | each axis of n as above, with n for N and V·n/N for V; the slowest counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | the rows above for each axis, with its n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
 bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -94,12 +94,12 @@ ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "N": [8, 16], **ARRAY},
+    params={"chip": ["v4p", "v5p"], "N": [12, 16], "I": [1536, 3072, 4608, 6144], "J": [6144, 9216, 12288]},
     model="bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link",
     hints=[
         "How far does a byte travel on a ring, on average?",
-        "A quarter of the ring, half as far as the farthest chip. The model's formula contains this already.",
-        "V / (4 · W) with V = 2 · I · J bytes, the whole array",
+        "A quarter of the ring, half as far as the farthest chip. The model contains this already, so V is the whole array.",
+        "V / (4 · W) with V = 2 · I · J bytes",
     ],
 )
 def ring_exchange_time(chip, N, I, J):
@@ -112,7 +112,7 @@ def ring_exchange_time(chip, N, I, J):
     points=0.25,
     unit="us",
     params={"chip": ["v5e", "v6e"], "X": [4, 8], "Y": [4, 8, 16], **ARRAY},
-    where=lambda chip, X, Y, I, J: (X, Y) in {(4, 4), (4, 8), (8, 4), (8, 16)},
+    where=lambda chip, X, Y, I, J: (X, Y) in {(4, 8), (8, 4), (8, 16)},
     model="bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass the middle wire",
     hints=[
         "Is the axis of this slice a ring? And which wire carries the most?",
@@ -129,13 +129,13 @@ def line_exchange_time(chip, X, Y, I, J):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [8, 36, 72],
+    params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [6, 18, 24],
             "I": [2304, 4608, 6912], "J": [4608, 9216, 11520]},
-    where=lambda chip, N, I, J: (N == 8) == (GPUS[chip].node == 8),
+    where=lambda chip, N, I, J: (N == 6) == (GPUS[chip].node == 8),
     model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
     hints=[
         "How many chunks does a GPU send, and how many of its chunks stay?",
-        "It sends N − 1 chunks of V / N² bytes. All leave by its own egress.",
+        "It sends N − 1 chunks, one to each other GPU of the collective. All leave by its own egress.",
         "(N − 1) · V / N² / egress with V = 2 · I · J bytes",
     ],
 )  # fmt: skip
@@ -148,14 +148,14 @@ def switch_exchange_time(chip, N, I, J):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16],
-            "I": [6144, 9216, 12288], "J": [12288, 15360, 18432]},
-    where=lambda chip, X, Y, I, J: X < Y,
+    params={"chip": ["v4p", "v5p"], "X": [8, 12], "Y": [12, 16],
+            "I": [7680, 9216, 12288, 15360], "J": [9216, 12288, 15360, 18432]},
+    where=lambda chip, X, Y, I, J: X < Y < 2 * X,
     model="two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both directions of one link",
     hints=[
         "Which of the two axes is the bottleneck?",
-        "The longer axis. The number of chips in all is N = X · Y.",
-        "V · (longer of X and Y) / (4 · N · W) with V = 2 · I · J bytes",
+        "The longer axis: chunks travel farther along it. The rings along it share the array.",
+        "V · Y / (4 · X · Y · W), y being the longer axis, with V = 2 · I · J bytes",
     ],
 )  # fmt: skip
 def torus_exchange_time(chip, X, Y, I, J):

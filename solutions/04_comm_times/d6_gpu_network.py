@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
 On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
-*any* other GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so
-the slower one sets the time.
+*any* other GPU at its full egress bandwidth. More switches connect the nodes. In a gather or a reduction both levels
+work at the same time, so the slower one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -22,7 +22,7 @@ the slower one sets the time.
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | all-to-all: the most parts that one row has data for |
+| `k` | all-to-all: the most parts (GPUs of one node, or nodes) for which one row has data |
 
 **What is checked**
 
@@ -121,8 +121,8 @@ def node_gather_time(chip, I, J):
     model=EXACT + "; levels overlap, the slower one counts; the network between nodes gives each node its full egress",
     hints=[
         "How many bytes must enter one GPU, and how many must enter one node?",
-        "Compare the levels: in a node (8 − 1) / 8 · V at a GPU's egress; between nodes (M − 1) / M · V at 400 GB/s. The slower level counts.",
-        "add the result for 2 nodes and for M nodes; 8 cards of 400 Gb/s are 400 GB/s",
+        "Compare the two levels: in a node, at a GPU's egress, and between nodes, at that of 8 cards of 400 Gb/s. The slower level counts.",
+        "for 2 nodes and for all: the longer of 7 / 8 · V / egress and (nodes − 1) / nodes · V / (400 GB/s)",
     ],
 )
 def nodes_gather_time(chip, M, I, J):
@@ -135,10 +135,10 @@ def nodes_gather_time(chip, M, I, J):
     points=0.4,
     unit="us",
     params={"chip": ["H100", "B200"], **ARRAY},
-    model="bandwidth only; the switches add and send the sum to all (SHARP), at the bandwidth of the data sheet",
+    model="bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress",
     hints=[
         "What does a GPU still have to send if the switches add?",
-        "It sends its array once, and it receives the sum once, at the same time. The chip's own links limit it.",
+        "It sends its array once, and it receives the sum once, at the same time. Its egress limits it.",
         "V / egress with V = 2 · I · J bytes, half of the all-reduce without SHARP",
     ],
 )
@@ -150,16 +150,16 @@ def sharp_reduce_time(chip, I, J):
 @exercise.number(
     points=0.4,
     unit="us",
-    params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [2, 3, 5]},
+    params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [3, 6, 5]},
     model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N",
     hints=[
         "How long would the dense all-to-all take?",
-        "The dense array has 2 · B · 8 · D bytes. Only k of 8 places are filled.",
-        "k / 8 · V · 7 / (64 · egress)",
+        "The dense array has 8 places for each token. Only some of them are filled.",
+        "(experts per token) / 8 · V · 7 / (64 · egress)",
     ],
 )
 def ragged_exchange_time(chip, B, D, k):
-    """Tokens go to experts on the 8 GPUs of a {{ chip }} node, at most {{ k }} of them per token. Stored with a place for every expert, the
+    """Tokens go to 8 experts, one on each GPU of a {{ chip }} node, and at most to {{ k }} experts per token. Stored with a place for every expert, the
     array is bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
     return all_to_all_time(2 * B * 8 * D, 8, chip, topology="switch") * k / 8
 
@@ -167,13 +167,13 @@ def ragged_exchange_time(chip, B, D, k):
 @exercise.number(
     points=0.4,
     unit="token",
-    params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [16, 32, 64], "k": [1, 2, 3]},
+    params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [32, 48, 64], "k": [1, 2, 3]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
     model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of V = E·4·D·F bytes between nodes, which take V / W_node",
     hints=[
         "Which peak rate counts: with or without sparsity?",
-        "Half of the data sheet's rate. Set k · 4 · B · D · F / (N · C) equal to E · 4 · D · F / W_node; D and F cancel.",
-        "B / N = (E / k) · C / (400 GB/s)",
+        "Half of the data sheet's rate. Set the model's two times equal; D and F cancel.",
+        "B / N = (experts) / (experts per token) · C / (400 GB/s)",
     ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):

@@ -7,8 +7,8 @@ reads its part of the weights and of the cache once, and makes one token per seq
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
                           (always bound by HBM)
-           +  weights:    the longer of reading them, P · bytes,
-                          and computing with them, 2·B·P FLOPs
+           +  weights:    reading them takes P · bytes, computing
+                          with them 2·B·P FLOPs: the longer counts
 ```
 
 **Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
@@ -128,7 +128,7 @@ def state_per_chip(P, N, kept):
     hints=[
         "What does the cache hold for each token?",
         "The cache holds keys and values of only the KV heads, in each layer.",
-        "2 (keys and values) · L · K · 128 · 2 bytes, for each token of each sequence",
+        "2 (keys and values) · layers · KV heads · 128 · 2 bytes, for each token of each sequence",
     ],
 )
 def cache_of_batch(L, H, K, T, B):
@@ -139,13 +139,13 @@ def cache_of_batch(L, H, K, T, B):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [480, 640], "kB": [80, 120]},
+    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [640, 768], "kB": [80, 120]},
     where=lambda chip, P, N, T, B, L, kB: P * 1e9 + kB * 1e3 * L * T < N * CHIPS[chip].hbm,
     model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
     hints=[
         "Which parts read memory, and which of them grow with the batch?",
-        "Attention reads the cache: B · T · kB. The weights are read once, beside the arithmetic of 2 · P FLOPs for each sequence.",
-        "for each batch: (cache bytes) / (N · HBM) + the longer of (P bytes) / (N · HBM) and (2 · P · B FLOPs) / (N · C)",
+        "Attention reads the cache of every sequence. The weights are read once, beside the arithmetic of 2 FLOPs per parameter and sequence.",
+        "for each step: (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
     ],
 )  # fmt: skip
 def decode_step(chip, P, N, T, B, L, kB):

@@ -16,6 +16,7 @@ from tests.question import declare
 PLAUSIBLE = (
     "not right, and no known misconception leads to it; the size is plausible, so look at the formula before the units"
 )
+UNKNOWN = "not right, and no known misconception leads to it"
 KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
 
 
@@ -57,7 +58,9 @@ def test_right(raw):
         (0, "the answer is positive, you gave 0 us"),
         (1600, PLAUSIBLE),
         (559 * 5, PLAUSIBLE),
-        ("77 s", "not right: off by more than a factor of 1000, so look at the units first"),
+        (559 * 16, UNKNOWN),
+        (559 / 100, UNKNOWN),
+        ("77 s", "not right: off by a factor of 1000 or more, so look at the units first"),
     ],
 )  # fmt: skip
 def test_wrong(raw, reason):
@@ -93,12 +96,20 @@ def test_bytes_are_mixed_up_only_where_there_are_any(raw, reason, unit):
         ((), 1000, True),
         ((125, 3), 1000, False),  # 8·125
         ((125, 3), 1e6, True),
+        ((140, 6), 1000, True),  # (140 + 1)·(6 + 1) is 987: near, but not as near as 1000
         ((4000, 4), 0.001, False),
     ],
 )
 def test_a_factor_that_comes_of_the_questions_numbers_is_no_mistake_in_the_unit(drawn, factor, named):
     kind = QuantityKind("MB", 0.02, drawn=numbers_of({"mesh": {"x": drawn[:1]}, "n": drawn[1:], "chip": "v5e"}))
     assert ("unit is not" in (why := kind.why(kind.read(f"{3e-3 * factor!r} MB"), 3e3)) or why == KIB) == named
+
+
+@pytest.mark.parametrize("unit", ["", "chip", "token"])
+@pytest.mark.parametrize("factor", [2, 16, 1 / 100, 7000])
+def test_a_wrong_count_has_no_unit_to_look_at(unit, factor):
+    kind = QuantityKind(unit, 0.02)
+    assert kind.why(kind.read(559 * factor), 559.0) == UNKNOWN
 
 
 def test_a_known_misconception_gets_its_hint():

@@ -1,4 +1,4 @@
-W1 = {"v4p": 4.5e10, "v5p": 9e10, "v5e": 4.5e10, "v6e": 9e10}
+W1 = {"v4p": 4.5e10, "v5p": 9e10, "7x": 9e10, "v5e": 4.5e10, "v6e": 9e10}
 TRIPS = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
 
 
@@ -19,8 +19,8 @@ BF16, F32 = 2, 4
 ring_gather_time = us(F32 * 2560 * 7168 / (2 * W1["v4p"]))
 ring_reduce_time = us(2 * BF16 * 5120 * 11264 / (2 * W1["v5e"]))
 # exact; y has cut C already
-ring_scatter_time = us(axis_collective_time("reduce_scatter", BF16 * 10240 * 18432 / 16, 4, W1["v5p"], True))
-# lines: only 16 wraps on v5e/v6e, and 2x2x4 is no full cube
+ring_scatter_time = us(axis_collective_time("reduce_scatter", BF16 * 9216 * 18432 / 16, 4, W1["v5p"], True))
+# lines: only 16 wraps on v5e/v6e, and 2x4x4 is no full cube
 line_gather_time = us(axis_collective_time("all_gather", BF16 * 5120 * 4096, 8, W1["v5e"], False))
-line_scatter_time = us(axis_collective_time("reduce_scatter", BF16 * 7168 * 9216 / 2, 4, W1["v5p"], False))
+line_scatter_time = us(axis_collective_time("reduce_scatter", BF16 * 7168 * 9216 / 4, 4, W1["7x"], False))
 line_reduce_time = us(axis_collective_time("all_reduce", F32 * 2560 * 20480, 8, W1["v6e"], False))

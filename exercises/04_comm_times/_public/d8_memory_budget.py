@@ -8,8 +8,8 @@ reads its part of the weights and of the cache once, and makes one token per seq
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
                           (always bound by HBM)
-           +  weights:    the longer of reading them, P · bytes,
-                          and computing with them, 2·B·P FLOPs
+           +  weights:    reading them takes P · bytes, computing
+                          with them 2·B·P FLOPs: the longer counts
 ```
 
 **Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
@@ -62,7 +62,7 @@ from grader.hardware import CHIPS
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2, extension=True, hidden_points=0.5)
+exercise = Exercise(stars=2, extension=True)
 
 
 @exercise.function(
@@ -125,7 +125,7 @@ def state_per_chip(P, N, kept):
     hints=[
         "What does the cache hold for each token?",
         "The cache holds keys and values of only the KV heads, in each layer.",
-        "2 (keys and values) · L · K · 128 · 2 bytes, for each token of each sequence",
+        "2 (keys and values) · layers · KV heads · 128 · 2 bytes, for each token of each sequence",
     ],
 )
 def cache_of_batch(L, H, K, T, B):
@@ -136,13 +136,13 @@ def cache_of_batch(L, H, K, T, B):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [480, 640], "kB": [80, 120]},
+    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [640, 768], "kB": [80, 120]},
     where=lambda chip, P, N, T, B, L, kB: P * 1e9 + kB * 1e3 * L * T < N * CHIPS[chip].hbm,
     model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
     hints=[
         "Which parts read memory, and which of them grow with the batch?",
-        "Attention reads the cache: B · T · kB. The weights are read once, beside the arithmetic of 2 · P FLOPs for each sequence.",
-        "for each batch: (cache bytes) / (N · HBM) + the longer of (P bytes) / (N · HBM) and (2 · P · B FLOPs) / (N · C)",
+        "Attention reads the cache of every sequence. The weights are read once, beside the arithmetic of 2 FLOPs per parameter and sequence.",
+        "for each step: (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
     ],
 )
 def decode_step(chip, P, N, T, B, L, kB):
@@ -151,19 +151,28 @@ def decode_step(chip, P, N, T, B, L, kB):
     raise NotImplementedError()
 
 
-caches = exercise.cases(kv_cache_bytes, public='[[{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 2], ["sequences", 16], ["tokens", 8192]]}, {"value": 21474836480}]]')
+caches = exercise.cases(kv_cache_bytes, public='[[{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 2], ["sequences", 16], ["tokens", 8192]]}, {"value": 21474836480}], [{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 1], ["sequences", 16], ["tokens", 8192]]}, {"value": 10737418240}]]')
 
 
-small_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 4], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.4c717f4611cf8p-9"}}]]')
+small_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 4], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.4c717f4611cf8p-9"}}], [{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 60], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.8b5fb76e4d626p-8"}}]]')
+
+
+large_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 256], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.55baa3cda0120p-6"}}], [{"dict": [["params", 30000000000], ["weight_bytes", 2], ["kv_bytes_per_token", 100000], ["sequences", 400], ["tokens", 512], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.2ca70fee91392p-7"}}]]')
 
 
 @exercise.check(caches, points=0.5, public=True)
 def cache_bytes(seen):
     """kv_cache_bytes: many models, dtypes and batches"""
-    expect_outcomes(seen)
+    expect_outcomes(seen, ints=True)
 
 
 @exercise.check(small_steps, points=0.5, public=True)
 def step_small_batch(seen):
     """decode_step_time: batches that wait for the weights"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(large_steps, points=0.5, public=True)
+def step_large_batch(seen):
+    """decode_step_time: batches large enough to be bound by arithmetic"""
     expect_outcomes(seen, rtol=1e-6)

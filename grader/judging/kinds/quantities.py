@@ -10,10 +10,12 @@ from typing import Any
 
 from grader.exercise import Quantity
 from grader.judging.kinds.kind import UNKNOWN, AnswerKind
-from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
+from grader.judging.units import COUNTED, DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
 """Relative tolerance to detect kB taken for KiB, small because (N + 1) / N may be near a power of 1.024."""
+PLAUSIBLE = 10.0
+"""The size of an answer is plausible if it differs from the right answer by less than this factor."""
 COUNTS = range(1, 9)
 """Numbers that occur in many formulas, in addition to the numbers drawn for the question."""
 
@@ -97,8 +99,9 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return why a wrong number may be wrong, without revealing the right number.
 
-        A reason names a unit mistake only if the question's own numbers cannot produce the factor between the answers:
-        8 may be bits in a byte, but also 2·4 or an axis of 8, so no reason mentions 8.
+        A reason names a unit mistake only if the question's own numbers do not explain the factor between the answers
+        as well: 8 may be bits in a byte, but also 2·4 or an axis of 8, so no reason mentions 8. A count has no units to
+        look at.
         """
         got = answer.value
         if got <= 0:
@@ -111,14 +114,19 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
             return (
                 "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
             )
-        if 1e-3 < got / want < 1e3:
+        if answer.dimension in COUNTED:
+            return UNKNOWN
+        if 1 / PLAUSIBLE < got / want < PLAUSIBLE:
             return f"{UNKNOWN}; the size is plausible, so look at the formula before the units"
-        return "not right: off by more than a factor of 1000, so look at the units first"
+        if 1e-3 < got / want < 1e3:
+            return UNKNOWN
+        return "not right: off by a factor of 1000 or more, so look at the units first"
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:
         """Return True if a factor is a power of ``base`` that the question's numbers cannot produce."""
         powers = (base**k for k in (1, -1, 2, -2, 3, -3, 4, -4))
-        return any(is_close(factor, power, rtol) for power in powers) and not self._of_the_question(factor, rtol)
+        near = [abs(factor / power - 1) for power in powers if is_close(factor, power, rtol)]
+        return bool(near) and not self._of_the_question(factor, min(near) + EXACT)
 
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a quotient or product of two of the question's numbers, or 1 over a product.

@@ -35,7 +35,8 @@ def hidden_cases(rng):
                 yield case(kind, megabytes * 1_000_003, size, bandwidth * 1e9, wrapped)
             yield case(kind, int(rng.integers(1, 500)) * 1_000_003, 1, 4.5e10, wrapped)
     for kind in ("gather", "ALL_GATHER", "all_to_all", ""):
-        yield case(kind, 1_000_000, 4, 4.5e10, True)
+        for size in (1, 4):
+            yield case(kind, 1_000_000, size, 4.5e10, True)
 
 
 PUBLIC = [
@@ -43,6 +44,7 @@ PUBLIC = [
     *(case(kind, 7_000_000, 5, 9.0e10, wrapped) for kind in KINDS for wrapped in (True, False)),
     case("all_gather", 12_582_912, 1, 4.5e10, False),
     case("all_mixed", 12_582_912, 4, 4.5e10, True),
+    case("all_mixed", 12_582_912, 1, 4.5e10, True),
 ]
 
 times = exercise.cases(axis_collective_time, public=PUBLIC, hidden=hidden_cases)
@@ -165,15 +167,67 @@ def unknown_as_gather(kind, **rest):
     return axis_collective_time(kind if kind in KINDS else "all_gather", **rest)
 
 
+@exercise.misconception(of=axis_collective_time, fails=[ring_gather_seconds, scatter_seconds, reduce_seconds])
+def book_rule_on_rings(kind, bytes, axis_size, wraps, **rest):
+    """You used the book's V/W on a ring. This function is exact: (N-1)/N of V moves, on rings too."""
+    right = axis_collective_time(kind, bytes, axis_size, wraps=wraps, **rest)
+    return right * axis_size / (axis_size - 1) if wraps and axis_size > 1 else right
+
+
+@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+def array_for_shard(axis_size, **rest):
+    """You took `bytes` as one shard. It is V, the full array: a shard is V/N, and N-1 shards move."""
+    return axis_size * axis_collective_time(axis_size=axis_size, **rest)
+
+
+@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+def one_shard_received(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You moved one shard. Each chip receives the shards of all others, N-1 of them."""
+    right = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
+    return right / max(axis_size - 1, 1)
+
+
+@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+def wraps_inverted(wraps, **rest):
+    """You gave rings the links of a line, and lines those of a ring. With `wraps` two links work, without it one."""
+    return axis_collective_time(wraps=not wraps, **rest)
+
+
+@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+def microseconds(**call):
+    """You returned microseconds. The function returns seconds."""
+    return 1e6 * axis_collective_time(**call)
+
+
+@exercise.misconception(of=axis_collective_time, fails=scatter_seconds)
+def scatter_counted_twice(kind, **rest):
+    """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
+    return axis_collective_time(kind, **rest) * (2 if kind == "reduce_scatter" else 1)
+
+
+@exercise.misconception(of=axis_collective_time, fails=unknown_kind_refused)
+def unknown_on_one_chip(kind, axis_size, **rest):
+    """You returned 0 for an axis of one chip before you looked at `kind`. Raise ValueError for an unknown kind there too."""
+    return 0.0 if axis_size == 1 else axis_collective_time(kind, axis_size=axis_size, **rest)
+
+
+@exercise.misconception(of=axis_collective_time, fails=unknown_kind_refused)
+def unknown_key(kind, **rest):
+    """You raised KeyError for an unknown collective. Raise ValueError: look the name up before you use it as a key."""
+    if kind not in KINDS:
+        raise KeyError(kind)
+    return axis_collective_time(kind, **rest)
+
+
 @exercise.misconception(of=ring_gather_time)
 def ring_gather_one_way(chip, N, R, C):
-    """You used one direction of the link. On a ring shards travel both ways round at once, so divide by W = 2·W1."""
+    """Your answer is too large by a factor of two. On a ring shards travel both ways round at once (W = 2·W1), and an all-gather is one pass."""
     return 2 * ring_gather_time(chip=chip, N=N, R=R, C=C)
 
 
 @exercise.misconception(of=ring_gather_time)
 def ring_gather_two_bytes(chip, N, R, C):
-    """You counted 2 bytes per element. The array is float32: 4 bytes each."""
+    """Your answer is too small by a factor of two. A float32 has 4 bytes, and W already counts both directions."""
     return ring_gather_time(chip=chip, N=N, R=R, C=C) / 2
 
 
@@ -197,13 +251,13 @@ def ring_gather_exact(chip, N, R, C):
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_one_way(chip, X, Y, I, K):
-    """You used one direction of the link. On a ring partial sums travel both ways round at once, so divide by W = 2·W1."""
+    """Your answer is too large by a factor of two. Partial sums travel both ways round a ring at once (W = 2·W1), a reduce-scatter is one pass, and a bfloat16 has 2 bytes."""
     return 2 * ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K)
 
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_elements(chip, X, Y, I, K):
-    """You counted one byte per element. A bfloat16 has two."""
+    """Your answer is too small by a factor of two. A bfloat16 has 2 bytes, and W already counts both directions."""
     return ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K) / 2
 
 
@@ -227,7 +281,7 @@ def ring_scatter_book(chip, X, Y, I, K):
 
 @exercise.misconception(of=ring_reduce_time)
 def ring_reduce_one_way(chip, N, D, F):
-    """You used one direction of the link. On a ring data flows both ways round at once, so divide by W = 2·W1."""
+    """Your answer is too large by a factor of two. Data flows both ways round a ring at once (W = 2·W1), an all-reduce is two passes, and a bfloat16 has 2 bytes."""
     return 2 * ring_reduce_time(chip=chip, N=N, D=D, F=F)
 
 
@@ -257,7 +311,7 @@ def line_gather_wrapped(chip, X, Y, R, C):
 
 @exercise.misconception(of=line_gather_time)
 def line_gather_both_ways(chip, X, Y, R, C):
-    """You used both directions of the link on a line. The last chip receives from one side only, so divide by W1."""
+    """Your answer is too small by a factor of two. The last chip of a line receives from one side only, at W1, and a bfloat16 has 2 bytes."""
     return all_gather_time(2 * R * C, Y, chip, topology="ring", model="exact")
 
 
@@ -269,7 +323,7 @@ def line_gather_all_of_it(chip, X, Y, R, C):
 
 @exercise.misconception(of=line_gather_time)
 def line_gather_four_bytes(chip, X, Y, R, C):
-    """You counted 4 bytes per element. A bfloat16 has two."""
+    """Your answer is too large by a factor of two. A bfloat16 has 2 bytes, and an all-gather is one pass."""
     return 2 * line_gather_time(chip=chip, X=X, Y=Y, R=R, C=C)
 
 
@@ -280,33 +334,33 @@ def line_gather_shard(chip, X, Y, R, C):
 
 
 @exercise.misconception(of=line_scatter_time)
-def line_scatter_wrapped(chip, slice, I, K):
-    """You took z for a ring and used V/W. An axis of 4 wraps around only in a slice of full 4x4x4 cubes, and this slice is not one."""
-    return reduce_scatter_time(2 * I * K / 2, 4, chip, topology="ring", model="book")
+def line_scatter_wrapped(chip, I, K):
+    """Either you took z for a ring and used V/W, or your factor (N-1)/N is that of x. An axis of 4 wraps around only in a slice of full 4x4x4 cubes, and z has 4 chips."""
+    return reduce_scatter_time(2 * I * K / 4, 4, chip, topology="ring", model="book")
 
 
 @exercise.misconception(of=line_scatter_time)
-def line_scatter_both_ways(chip, slice, I, K):
-    """You used both directions of the link on a line. At its end data flows on one side only, so divide by W1. Also check that you counted 2 bytes per bfloat16."""
-    return reduce_scatter_time(2 * I * K / 2, 4, chip, topology="ring", model="exact")
+def line_scatter_both_ways(chip, I, K):
+    """Your answer is too small by a factor of two. At the end of a line data flows on one side only, at W1. A bfloat16 has 2 bytes, and only y cuts C."""
+    return reduce_scatter_time(2 * I * K / 4, 4, chip, topology="ring", model="exact")
 
 
 @exercise.misconception(of=line_scatter_time)
-def line_scatter_all_of_it(chip, slice, I, K):
+def line_scatter_all_of_it(**params):
     """You used V/W1. The chip at the end keeps its own part: N-1 of the N parts pass its link."""
-    return line_scatter_time(chip=chip, slice=slice, I=I, K=K) * 4 / 3
+    return line_scatter_time(**params) * 4 / 3
 
 
 @exercise.misconception(of=line_scatter_time)
-def line_scatter_whole_rows(chip, slice, I, K):
-    """You left out x. It has already cut the array: each line along z works on its own half of C."""
-    return 2 * line_scatter_time(chip=chip, slice=slice, I=I, K=K)
+def line_scatter_whole_rows(**params):
+    """You left out y. It has already cut the array: each line along z works on its own quarter of C."""
+    return 4 * line_scatter_time(**params)
 
 
 @exercise.misconception(of=line_scatter_time)
-def line_scatter_shard(chip, slice, I, K):
+def line_scatter_shard(**params):
     """You took the result's shard as V. V is the array before the scatter cuts it over z."""
-    return line_scatter_time(chip=chip, slice=slice, I=I, K=K) / 4
+    return line_scatter_time(**params) / 4
 
 
 @exercise.misconception(of=line_reduce_time)
@@ -317,7 +371,7 @@ def line_reduce_wrapped(chip, D, F):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_half(chip, D, F):
-    """Your answer is too small by a factor of two. An all-reduce passes the line twice (reduce-scatter, all-gather), and the chip at the end receives at W1, not W."""
+    """Your answer is too small by a factor of two. An all-reduce passes the line twice, the chip at the end receives at W1, not W, and a float32 has 4 bytes."""
     return line_reduce_time(chip=chip, D=D, F=F) / 2
 
 
@@ -329,7 +383,7 @@ def line_reduce_all_of_it(chip, D, F):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_elements(chip, D, F):
-    """You counted elements, not bytes. Multiply by the size of the dtype."""
+    """Your answer is too small by a factor of four. Either you counted elements, and a float32 has 4 bytes, or you counted one pass of a ring: y is a line, and an all-reduce is two passes."""
     return line_reduce_time(chip=chip, D=D, F=F) / 4
 
 
@@ -337,6 +391,84 @@ def line_reduce_elements(chip, D, F):
 def line_reduce_shard(chip, D, F):
     """You took 1/N of the array as V. Every chip starts with a partial sum of the whole array."""
     return line_reduce_time(chip=chip, D=D, F=F) / 8
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_as_line(chip, N, R, C):
+    """You used the rule of a line, (N-1)/N · V/W1. This axis is a ring, and the model is V/W."""
+    return all_gather_time(4 * R * C, N, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_array_as_shard(N, **rest):
+    """You took the whole array as one shard and counted N-1 of them. A shard is 1/N of the array."""
+    return (N - 1) * ring_gather_time(N=N, **rest)
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_cut_by_x(X, Y, **rest):
+    """You divided by X to get V. The reduce-scatter runs along x; y cuts the array before it."""
+    return Y / X * ring_scatter_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_part_of_y(X, Y, **rest):
+    """Your factor (N-1)/N is that of y. N is the number of chips along x, the axis of the collective."""
+    return (Y - 1) / Y * X / (X - 1) * ring_scatter_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_axes_swapped(X, Y, **rest):
+    """You swapped the axes. The collective runs along x (its N chips), and y cuts the array."""
+    return ring_scatter_time(X=Y, Y=X, **rest)
+
+
+@exercise.misconception(of=ring_reduce_time)
+def ring_reduce_as_line(chip, N, D, F):
+    """You used the rule of a line, 2 · (N-1)/N · V/W1. This axis is a ring, and the model is 2 · V/W."""
+    return all_reduce_time(2 * D * F, N, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_along_x(X, Y, **rest):
+    """Your factor (N-1)/N is that of x. N is the number of chips along y, the axis of the all-gather."""
+    return (X - 1) / X * Y / (Y - 1) * line_gather_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_cut_by_x(X, **rest):
+    """You divided by the chips along x. No axis but y cuts A, so every line along y gathers all of it."""
+    return line_gather_time(X=X, **rest) / X
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_array_as_shard(Y, **rest):
+    """You took the whole array as one shard and counted N-1 of them. A shard is 1/N of the array."""
+    return Y * line_gather_time(Y=Y, **rest)
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_doubled(**params):
+    """Your answer is too large by a factor of two. Either you left out y and took z for a ring, or you counted two passes or 4 bytes. A reduce-scatter is one pass, and a bfloat16 has 2 bytes."""
+    return 2 * line_scatter_time(**params)
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_doubled(**params):
+    """Your answer is too large by a factor of two. An all-reduce is two passes, a float32 has 4 bytes, and W1 is the link's rate one way."""
+    return 2 * line_reduce_time(**params)
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_along_x(chip, D, F):
+    """Your factor (N-1)/N is that of x. N is the number of chips along y, the axis of the all-reduce."""
+    return all_reduce_time(4 * D * F, 16, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_cut_by_x(**params):
+    """You divided by the chips along x. No axis cuts this gradient, so every line along y reduces all of it."""
+    return line_reduce_time(**params) / 16
 
 
 PUBLISHED = [373, 377, 559, 680, 746, 756]  # pop quiz 2 of the book, and what readers made of it
@@ -366,14 +498,14 @@ exercise.scenario(
 )
 exercise.scenario(
     line_scatter_time,
-    lambda chip, slice, I, K: Scenario(
-        chip=chip, slice=tuple(map(int, slice.split("x"))), lines=(4,), mesh={"x": 2, "z": 4},
-        arrays=[((I, K), P("x", "z"))], least=latency(4, "line"),
+    lambda chip, I, K: Scenario(
+        chip=chip, slice=(2, 4, 4), lines=(4,), mesh={"y": 4, "z": 4},
+        arrays=[((I, K), P("y", "z"))], least=latency(4, "line"),
     ),
 )  # fmt: skip
 exercise.scenario(
     line_reduce_time,
     lambda chip, D, F: Scenario(
-        chip=chip, slice=(4, 8), lines=(8,), mesh={"y": 8}, arrays=[((D, F), P("y"))], least=2 * latency(8, "line")
+        chip=chip, slice=(16, 8), lines=(8,), mesh={"y": 8}, arrays=[((D, F), P("y"))], least=2 * latency(8, "line")
     ),
 )

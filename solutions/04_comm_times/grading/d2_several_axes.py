@@ -62,10 +62,17 @@ thin = exercise.cases(
 )
 misplaced = exercise.cases(
     axes_time,
-    public=[example("all_gather", P("x"), ("y",), (4, 8, 2)), example("all_reduce", P("x", "y"), ("x",), (4, 8, 2))],
+    public=[
+        example("all_gather", P("x"), ("y",), (4, 8, 2)),
+        example("all_reduce", P("x", "y"), ("x",), (4, 8, 2)),
+        example("reduce_scatter", P("x", "y"), ("x",), (4, 8, 2)),
+        example("all_gather", P("x"), ("x", "y"), (4, 8, 2)),
+        example("all_gather", P("x"), ("y",), (4, 1, 2)),
+        example("all_reduce", P("x", "y"), ("x",), (1, 8, 2)),
+    ],
     hidden=lambda rng: itertools.chain(
-        drawn(rng, ["all_gather"], lambda talk, silent, n: talk < n, repeats=2),
-        drawn(rng, REDUCTIONS, lambda talk, silent, n: talk, repeats=2),
+        drawn(rng, ["all_gather"], lambda talk, silent, n: talk < n, (1, 1, 2, 4, 8), 2),
+        drawn(rng, REDUCTIONS, lambda talk, silent, n: talk, (1, 1, 2, 4, 8), 2),
     ),
 )
 
@@ -90,7 +97,7 @@ def axes_reduced(seen):
 
 @exercise.check(thin, points=0.25)
 def axes_of_one(seen):
-    """axes_time: an axis of one chip has no links; alone, it takes no time"""
+    """axes_time: an axis of one chip has no links"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -120,6 +127,15 @@ def axes_divided_by_talking(spec, over, mesh_shape, **rest):
     return right * silent / math.prod(mesh_shape[axis] for axis in over)
 
 
+@exercise.misconception(form_of=axes_divided_by_talking)
+def axes_divided_by_talking_cuts(spec, over, mesh_shape, **rest):
+    """Divide by the axes in `over` that cut the array: by none for a reduction."""
+    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
+    cuts = cutting_axes(spec)
+    silent = math.prod(mesh_shape[axis] for axis in cuts if axis not in over)
+    return right * silent / math.prod(mesh_shape[axis] for axis in cuts if axis in over)
+
+
 @exercise.misconception(
     of=axes_time,
     fails=[axes_together, axes_reduced, axes_of_one],
@@ -139,9 +155,7 @@ def axes_all_rings(over, mesh_shape, **rest):
     return right * rings / max(1, sum(size > 1 for size in mesh_shape.values()))
 
 
-@exercise.misconception(
-    of=axes_time, fails=axes_of_one, breaks="an axis of one chip has no links; alone, it takes no time"
-)
+@exercise.misconception(of=axes_time, fails=axes_of_one, breaks="an axis of one chip has no links")
 def axes_ring_of_one(over, mesh_shape, **rest):
     """You counted links along an axis of one chip. It has no links."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
@@ -166,12 +180,105 @@ def axes_reduced_once(kind, **rest):
     fails=axes_misplaced,
     breaks="gathering over an axis that does not cut, or reducing over one that does, raises `ValueError`",
 )
-def axes_anywhere(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+def axes_anywhere(**call):
     """You returned a time for a collective that is impossible. Raise ValueError: a gather needs axes that cut the array, a reduction needs axes that do not."""
+    return time_anywhere(**call)
+
+
+def time_anywhere(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """Return the time without a look at which axes cut the array."""
     others = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
     rings = sum(mesh_shape[axis] > 1 for axis in over)
     passes = 2 if kind == "all_reduce" else 1
     return passes * math.prod(shape) * itemsize / others / (max(rings, 1) * 2 * one_way_bandwidth) * (rings > 0)
+
+
+@exercise.misconception(of=axes_time, fails=[axes_cut_elsewhere, axes_together, axes_of_one])
+def axes_divided_by_all_cuts(spec, over, mesh_shape, **rest):
+    """You divided by every axis that cuts the array. The collective joins the parts along `over`: divide by the other axes only."""
+    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
+    return right / math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis in over)
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_divided_by_the_mesh(spec, over, mesh_shape, **rest):
+    """You divided by every mesh axis that is not in `over`. Divide only by those that cut the array."""
+    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
+    whole = [axis for axis in mesh_shape if axis not in (*over, *cutting_axes(spec))]
+    return right / math.prod(mesh_shape[axis] for axis in whole)
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_exact(over, mesh_shape, **rest):
+    """You used (N-1)/N of V. This function's model is V / (n·W)."""
+    group = math.prod(mesh_shape[axis] for axis in over)
+    return axes_time(over=over, mesh_shape=mesh_shape, **rest) * (group - 1) / group
+
+
+@exercise.misconception(of=axes_time, fails=[axes_together, axes_reduced, axes_of_one])
+def axes_one_after_another(over, mesh_shape, **rest):
+    """You added the time of each axis. All axes in `over` carry data at the same time: divide by n·W once."""
+    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
+    return right * sum(mesh_shape[axis] > 1 for axis in over) ** 2
+
+
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_scattered_twice(kind, **rest):
+    """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
+    return axes_time(kind=kind, **rest) * (2 if kind == "reduce_scatter" else 1)
+
+
+def raised_if(refuse, kind, spec, over, **rest):
+    """Return the time; raise ValueError only if ``refuse`` names these axes of ``over`` as impossible."""
+    wrong = [axis for axis in over if (axis in cutting_axes(spec)) != (kind == "all_gather")]
+    if wrong and refuse(kind, wrong):
+        raise ValueError("gather over axes that cut the array, reduce over axes that do not")
+    return time_anywhere(kind=kind, spec=spec, over=over, **rest)
+
+
+@exercise.misconception(of=axes_time, fails=axes_misplaced)
+def axes_gathers_checked_only(kind, spec, over, mesh_shape, **rest):
+    """You refused impossible gathers, but not impossible reductions. Raise ValueError if a reduction runs over an axis that cuts the array."""
+    return raised_if(lambda kind, wrong: kind == "all_gather", kind, spec, over, mesh_shape=mesh_shape, **rest)
+
+
+@exercise.misconception(of=axes_time, fails=axes_misplaced)
+def axes_reductions_checked_only(kind, spec, over, mesh_shape, **rest):
+    """You refused impossible reductions, but not impossible gathers. Raise ValueError if a gather runs over an axis that does not cut the array."""
+    return raised_if(lambda kind, wrong: kind != "all_gather", kind, spec, over, mesh_shape=mesh_shape, **rest)
+
+
+@exercise.misconception(of=axes_time, fails=axes_misplaced)
+def axes_one_reduction_checked(kind, spec, over, mesh_shape, **rest):
+    """You did not check the axes of a reduce-scatter. Like an all-reduce, it needs axes that do not cut the array."""
+    return raised_if(lambda kind, wrong: kind != "reduce_scatter", kind, spec, over, mesh_shape=mesh_shape, **rest)
+
+
+@exercise.misconception(of=axes_time, fails=axes_misplaced)
+def axes_scatters_checked_only(kind, spec, over, mesh_shape, **rest):
+    """You did not check the axes of an all-reduce. Like a reduce-scatter, it needs axes that do not cut the array."""
+    return raised_if(lambda kind, wrong: kind != "all_reduce", kind, spec, over, mesh_shape=mesh_shape, **rest)
+
+
+@exercise.misconception(of=axes_time, fails=axes_misplaced)
+def axes_some_may_cut(kind, spec, over, mesh_shape, **rest):
+    """You accepted a gather if some of its axes cut the array. Each axis in `over` has to cut it."""
+    return raised_if(
+        lambda kind, wrong: kind != "all_gather" or len(wrong) == len(over),
+        kind,
+        spec,
+        over,
+        mesh_shape=mesh_shape,
+        **rest,
+    )
+
+
+@exercise.misconception(of=axes_time, fails=axes_misplaced)
+def axes_of_one_unchecked(kind, spec, over, mesh_shape, **rest):
+    """You skipped axes of one chip before you checked them. An axis of one chip that does not cut the array cannot be gathered over either."""
+    return raised_if(
+        lambda kind, wrong: any(mesh_shape[axis] > 1 for axis in wrong), kind, spec, over, mesh_shape=mesh_shape, **rest
+    )
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
@@ -194,19 +301,19 @@ def gather_cut_twice(X, **rest):
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_one_way(**params):
-    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1), and a bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1), an all-gather is one pass, and a bfloat16 has 2 bytes."""
     return 2 * gather_cut_elsewhere_time(**params)
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_elements(**params):
-    """You counted elements where bytes flow: a bfloat16 has two."""
+    """Your answer is too small by a factor of two. A bfloat16 has 2 bytes, and one ring carries W, not 2·W."""
     return gather_cut_elsewhere_time(**params) / 2
 
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_on_one(**params):
-    """Your answer is too large by a factor of two. x and y both carry data, in both directions: four links, 2·W."""
+    """Your answer is too large by a factor of two. x and y both carry data, in both directions (2·W), an all-gather is one pass, and a float32 has 4 bytes."""
     return 2 * gather_two_axes_time(**params)
 
 
@@ -248,8 +355,62 @@ def reduce_cut_once(**params):
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_one_way(**params):
-    """You used one direction of the link. On a ring data flows both ways round at once: W = 2·W1."""
+    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1), an all-reduce is two passes, and a float32 has 4 bytes."""
     return 2 * reduce_cut_elsewhere_time(**params)
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_by_z(Z, **rest):
+    """You divided by z too. z does not cut A: chips along z hold equal copies."""
+    return gather_cut_elsewhere_time(Z=Z, **rest) / Z
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_exact(X, **rest):
+    """You used (N-1)/N of V. This question's model is V/W."""
+    return (X - 1) / X * gather_cut_elsewhere_time(X=X, **rest)
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_half(**params):
+    """Your answer is too small by a factor of two. A float32 has 4 bytes, and W already counts both directions: two rings carry 2·W, not 4·W."""
+    return gather_two_axes_time(**params) / 2
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_on_one_whole(Z, **rest):
+    """You gathered all of A on one ring. z has already cut A, and both x and y carry data."""
+    return 2 * Z * gather_two_axes_time(Z=Z, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_by_x(Y, **rest):
+    """You divided by x only. y cuts C too: each ring along z adds 1/(X·Y) of it."""
+    return Y * reduce_cut_elsewhere_time(Y=Y, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_by_y(X, **rest):
+    """You divided by y only. x cuts C too: each ring along z adds 1/(X·Y) of it."""
+    return X * reduce_cut_elsewhere_time(X=X, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_exact(Z, **rest):
+    """You used (N-1)/N of V. This question's model is 2 · V/W."""
+    return (Z - 1) / Z * reduce_cut_elsewhere_time(Z=Z, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_by_all(Z, **rest):
+    """You divided by z too. Each chip along z holds a partial sum of its whole block."""
+    return reduce_cut_elsewhere_time(Z=Z, **rest) / Z
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_on_three(**params):
+    """You used the links of three axes. Only z carries this all-reduce."""
+    return reduce_cut_elsewhere_time(**params) / 3
 
 
 def about(spec, over, passes=1):

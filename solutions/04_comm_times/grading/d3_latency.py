@@ -27,16 +27,18 @@ def drawn(rng, wraps, axes, low, high, tries=50):
         yield {"bytes": bytes, "sizes": sizes, "wraps": wraps, "one_way_bandwidth": bandwidth, "hop_time": hop}
 
 
-def example(bytes, sizes, wraps):
-    return {"bytes": bytes, "sizes": sizes, "wraps": wraps, "one_way_bandwidth": 4.5e10, "hop_time": 1e-6}
+def example(bytes, sizes, wraps, hop_time=1e-6):
+    return {"bytes": bytes, "sizes": sizes, "wraps": wraps, "one_way_bandwidth": 4.5e10, "hop_time": hop_time}
 
 
 ring = exercise.cases(
-    gather_and_limit, public=[example(60_000, (6,), True)], hidden=lambda rng: drawn(rng, True, 1, 0.1, 0.8)
+    gather_and_limit,
+    public=[example(60_000, (6,), True), example(60_000, (5,), True, 1.5e-6)],
+    hidden=lambda rng: drawn(rng, True, 1, 0.1, 0.8),
 )
 line = exercise.cases(
     gather_and_limit,
-    public=[example(131_072, (4,), False), example(60_000, (4,), False)],
+    public=[example(131_072, (4,), False), example(60_000, (4,), False, 1.5e-6)],
     hidden=lambda rng: drawn(rng, False, 1, 0.1, 0.8),
 )
 torus = exercise.cases(
@@ -131,6 +133,104 @@ def limit_hops_only(sizes, wraps, hop_time, **rest):
     return hop_time * sum(n // 2 if wraps else n - 1 for n in sizes), "latency"
 
 
+TIMES = [limit_tiny_ring, limit_tiny_line, limit_axes]
+
+
+def waiting_time(sizes, wraps, hop_time, **rest):
+    """Return the time of the hops alone."""
+    return hop_time * sum(n // 2 if wraps else n - 1 for n in sizes)
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_axes, limit_large])
+def limit_book_on_rings(sizes, wraps, **rest):
+    """You used V/W on a ring. This function is exact: (N-1)/N of V moves, on rings too."""
+    total = math.prod(sizes)
+    call = {"sizes": sizes, "wraps": wraps, **rest}
+    return slower(waiting_time(**call), moving_time(**call) * (total / (total - 1) if wraps else 1))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_axes, limit_large])
+def limit_whole_array(sizes, **rest):
+    """You let each chip receive all of V. It already has its own shard: (N-1)/N of V moves."""
+    total = math.prod(sizes)
+    call = {"sizes": sizes, **rest}
+    return slower(waiting_time(**call), moving_time(**call) * total / (total - 1))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes, limit_large])
+def limit_one_link_on_rings(wraps, **rest):
+    """You counted one link per axis on rings. A chip of a ring receives over two links."""
+    call = {"wraps": wraps, **rest}
+    return slower(waiting_time(**call), moving_time(**call) * (2 if wraps else 1))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_axes, limit_large])
+def limit_two_links_on_lines(wraps, **rest):
+    """You counted two links per axis on lines. The last chip of a line receives over one link."""
+    call = {"wraps": wraps, **rest}
+    return slower(waiting_time(**call), moving_time(**call) / (1 if wraps else 2))
+
+
+@exercise.misconception(of=gather_and_limit, fails=limit_axes)
+def limit_links_of_one_axis(sizes, **rest):
+    """You used the links of one axis. All axes carry bytes at the same time: add their links."""
+    call = {"sizes": sizes, **rest}
+    return slower(waiting_time(**call), moving_time(**call) * len(sizes))
+
+
+@exercise.misconception(of=gather_and_limit, fails=limit_axes)
+def limit_longest_axis(sizes, wraps, hop_time, **rest):
+    """You counted the hops of the longest axis. A shard crosses the axes one after the other: add their hops."""
+    hops = max(n // 2 if wraps else n - 1 for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
+def limit_labels_swapped(**call):
+    """You swapped the labels. "latency" is the answer if the hops take longer, "bandwidth" if the bytes do."""
+    seconds, limit = gather_and_limit(**call)
+    return seconds, {"latency": "bandwidth", "bandwidth": "latency"}[limit]
+
+
+@exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
+def limit_seconds_only(**call):
+    """You returned the seconds alone. Return the seconds and what sets them, `(seconds, "latency")` or `(seconds, "bandwidth")`."""
+    return gather_and_limit(**call)[0]
+
+
+@exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
+def limit_shorter(**call):
+    """You took the shorter of the two times. The gather is done when both hops and bytes are: take the longer one."""
+    return min((waiting_time(**call), "latency"), (moving_time(**call), "bandwidth"))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes])
+def limit_hops_rounded_up(sizes, wraps, hop_time, **rest):
+    """You rounded N/2 up on an odd ring. The farthest chip is ⌊N/2⌋ hops away."""
+    hops = sum((n + 1) // 2 if wraps else n - 1 for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes])
+def limit_half_hops(sizes, wraps, hop_time, **rest):
+    """You counted half a hop on an odd ring. The farthest chip is ⌊N/2⌋ hops away, a whole number."""
+    hops = sum(n / 2 if wraps else n - 1 for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes])
+def limit_hop_per_chip(sizes, wraps, hop_time, **rest):
+    """You counted N hops on a line. Between N chips in a row there are N-1 links."""
+    hops = sum(n // 2 if wraps else n for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
+@exercise.misconception(of=gather_and_limit, fails=TIMES)
+def limit_one_microsecond(hop_time, **rest):
+    """You set a hop to 1 µs. Use the argument `hop_time`."""
+    return gather_and_limit(hop_time=1e-6, **rest)
+
+
 def tiny_parts(chip, N, R, L, C):
     """Return (hops, bytes) of the two arrays, with the axis's own topology."""
     return [gather_on_rings_or_lines(2 * rows * C, (N,), chip, axis_topology(chip, N)) for rows in (R, L)]
@@ -211,6 +311,94 @@ def latency_bound_line(chip, N):
 def latency_bound_one_way(chip, N):
     """You used one direction of the link. On a ring data flows both ways round at once: W = 2·W1."""
     return latency_bound_below(chip=chip, N=N) / 2
+
+
+def other_kind(chip, N):
+    """Return "line" for a ring and "ring" for a line."""
+    return "line" if axis_topology(chip, N) == "ring" else "ring"
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_other_kind(chip, N, R, L, C):
+    """You took a line for a ring, or a ring for a line. On this chip only an axis of 16 wraps around."""
+    parts = [gather_on_rings_or_lines(2 * rows * C, (N,), chip, other_kind(chip, N)) for rows in (R, L)]
+    return sum(map(max, parts))
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_other_bytes(chip, N, R, L, C):
+    """Your hops are right, but not the bandwidth: a ring takes V/W, a line (N-1)/N · V/W1."""
+    hops = latency(N, axis_topology(chip, N))
+    others = [gather_on_rings_or_lines(2 * rows * C, (N,), chip, other_kind(chip, N))[1] for rows in (R, L)]
+    return sum(max(hops, bytes) for bytes in others)
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_other_bytes_only(chip, N, R, L, C):
+    """You counted bytes only, and with the rule of the other kind of axis. For the small array the hops take longer. On this chip only an axis of 16 wraps around."""
+    return sum(gather_on_rings_or_lines(2 * rows * C, (N,), chip, other_kind(chip, N))[1] for rows in (R, L))
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_other_factor(chip, N, **arrays):
+    """You left out (N-1)/N on a line, or used it on a ring. A ring takes V/W, a line (N-1)/N · V/W1."""
+    factor = (N - 1) / N if axis_topology(chip, N) == "ring" else N / (N - 1)
+    return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_other_direction(chip, N, **arrays):
+    """You mixed up W and W1. A ring works both ways (W), a line one way (W1)."""
+    factor = 2 if axis_topology(chip, N) == "ring" else 1 / 2
+    return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_large_only(**params):
+    """You left out the small array. The all-gathers follow one another, and its hops take time too."""
+    return max(tiny_parts(**params)[1])
+
+
+@exercise.misconception(of=two_rings_tiny_time)
+def two_rings_one_ring(X, Y, **rest):
+    """You used W, the bandwidth of one ring. Both rings carry bytes at the same time: 2·W."""
+    return sum(max(hops, 2 * bytes) for hops, bytes in two_rings_parts(X=X, Y=Y, **rest))
+
+
+@exercise.misconception(of=two_rings_tiny_time)
+def two_rings_four(**params):
+    """You divided by 4·W. W counts both directions of a link already, so two rings carry 2·W."""
+    return sum(max(hops, bytes / 2) for hops, bytes in two_rings_parts(**params))
+
+
+@exercise.misconception(of=two_rings_tiny_time)
+def two_rings_one_long(X, Y, **rest):
+    """You took all chips as one long ring. A shard crosses the axes one after the other: add their hops."""
+    return sum(max(latency(X * Y), bytes) for _, bytes in two_rings_parts(X=X, Y=Y, **rest))
+
+
+@exercise.misconception(of=two_rings_tiny_time)
+def two_rings_large_only(**params):
+    """You left out the small array. The all-gathers follow one another, and its hops take time too."""
+    return max(two_rings_parts(**params)[1])
+
+
+@exercise.misconception(of=latency_bound_below)
+def latency_bound_doubled(**params):
+    """Your answer is too large by a factor of two. The farthest chip is N/2 hops away, and W already counts both directions."""
+    return 2 * latency_bound_below(**params)
+
+
+@exercise.misconception(of=latency_bound_below)
+def latency_bound_exact(chip, N):
+    """You used (N-1)/N of V. This question's model is V/W."""
+    return N / (N - 1) * latency_bound_below(chip=chip, N=N)
+
+
+@exercise.misconception(of=latency_bound_below)
+def latency_bound_as_line(chip, N):
+    """You used the rules of a line: N-1 hops, and W1. On a ring there are N/2 hops, and the links work both ways (W)."""
+    return (N - 1) * HOP_TIME * CHIPS[chip].ici
 
 
 def branches(parts):

@@ -14,7 +14,7 @@ from d4_all_to_all import (
 )
 from grader.exercise import Scenario
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, all_gather_time, all_to_all_time, latency
+from grader.hardware import CHIPS, GPUS, all_gather_time, all_to_all_time, latency
 
 
 def drawn(rng, networks, lengths, axes=1):
@@ -45,7 +45,7 @@ switches = exercise.cases(
 )
 meshes = exercise.cases(
     exchange_time,
-    public=[example("ring", 4, 8)],
+    public=[example("ring", 4, 8), example("ring", 8, 4), example("line", 3, 5)],
     hidden=lambda rng: [
         *drawn(rng, ["ring", "line"], [3, 4, 5, 8, 16], 2), *drawn(rng, ["ring", "line"], [2, 4, 8, 12], 3)
     ],
@@ -114,10 +114,149 @@ def exchange_whole_array_per_axis(bytes, sizes, **rest):
     return exchange_time(bytes=bytes, sizes=(max(sizes),), **rest)
 
 
-@exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="the slowest counts")
+@exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="the slowest axis counts")
 def exchange_shortest_axis(bytes, sizes, **rest):
     """You let the shortest axis decide. Chunks travel farthest on the longest axis, so its wires are the busiest."""
     return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)
+
+
+def busiest(bytes, sizes, bandwidth, chunks):
+    """Return the time of the slowest axis; ``chunks(n)``: chunks on the busiest wire of an axis of n."""
+    total = math.prod(sizes)
+    return max(chunks(n) / n**2 * bytes * n / total for n in sizes) / bandwidth
+
+
+def chunks_of(network, **other):
+    """Return the right number of chunks for each size, but ``other[network](n)`` for the networks in ``other``."""
+
+    def count(n):
+        across = (n // 2) * ((n + 1) // 2)
+        right = {"ring": across / 2, "one_way_ring": n * (n - 1) / 2, "line": across, "switch": n - 1}
+        return other[network](n) if network in other else right[network]
+
+    return count
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
+def exchange_even_rings(bytes, sizes, network, one_way_bandwidth):
+    """You used N²/8 chunks for odd rings too. With an odd number of chips it is ⌊N/2⌋·⌈N/2⌉ / 2."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, ring=lambda n: n * n / 8))
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
+def exchange_even_lines(bytes, sizes, network, one_way_bandwidth):
+    """You used N²/4 chunks for odd lines too. With an odd number of chips the halves are unequal: ⌊N/2⌋·⌈N/2⌉."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: n * n / 4))
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
+def exchange_ring_not_halved(bytes, sizes, network, one_way_bandwidth):
+    """You counted a ring's chunks as those of a line. Chunks go both ways round, so a wire carries half as many."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, ring=lambda n: (n // 2) * ((n + 1) // 2)))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_rings)
+def exchange_one_way_hop(bytes, sizes, network, one_way_bandwidth):
+    """You let each chunk pass one wire of the one-way ring. A chunk for the k-th chip passes k wires: in all N·(N-1)/2 chunks on each."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, one_way_ring=lambda n: n - 1))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_rings)
+def exchange_one_way_square(bytes, sizes, network, one_way_bandwidth):
+    """You used N²/2 chunks on a one-way ring. A chip keeps its own chunk: N·(N-1)/2."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, one_way_ring=lambda n: n * n / 2))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_rings)
+def exchange_one_way_doubled(bytes, sizes, network, one_way_bandwidth):
+    """You counted N·(N-1) chunks on a one-way ring. On average a chunk travels half-way round: N·(N-1)/2."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, one_way_ring=lambda n: n * (n - 1)))
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
+def exchange_lower_halves(bytes, sizes, network, one_way_bandwidth):
+    """You used ⌊N/2⌋² chunks on a line. With an odd number of chips one half is larger: ⌊N/2⌋·⌈N/2⌉."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: (n // 2) ** 2))
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
+def exchange_line_halved(bytes, sizes, network, one_way_bandwidth):
+    """You halved the chunks on a line. Only a ring has a second way round."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: (n // 2) * ((n + 1) // 2) / 2))
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
+def exchange_line_doubled(bytes, sizes, network, one_way_bandwidth):
+    """You added both directions of a line's middle wire. They work at the same time: count the chunks of one direction, at W1."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: 2 * (n // 2) * ((n + 1) // 2)))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_switches)
+def exchange_switch_own_chunk(bytes, sizes, network, one_way_bandwidth):
+    """You sent N chunks. A GPU keeps its own: N-1."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, switch=lambda n: n))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_switches)
+def exchange_switch_all(bytes, sizes, network, one_way_bandwidth):
+    """You counted the chunks of all GPUs. Each wire of the switch carries those of one GPU: N-1."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, switch=lambda n: n * (n - 1)))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_switches)
+def exchange_switch_as_ring(bytes, sizes, network, one_way_bandwidth):
+    """You sent chunks through a switch as round a ring. Behind a switch no chip passes chunks on: a wire carries N-1 chunks."""
+    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, switch=lambda n: (n // 2) * ((n + 1) // 2) / 2))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_axes_added(bytes, sizes, network, one_way_bandwidth):
+    """You added the times of the axes. All axes work at the same time: take the slowest."""
+    total = math.prod(sizes)
+    return sum(exchange_time(bytes * n / total, (n,), network, one_way_bandwidth) for n in sizes)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_one_long_axis(bytes, sizes, network, one_way_bandwidth):
+    """You took all chips as one long axis. Chunks go along one axis, then along the next: use the sizes of the axes."""
+    return exchange_time(bytes, (math.prod(sizes),), network, one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_chunks_of_all(bytes, sizes, network, one_way_bandwidth):
+    """Your chunks have V/N² bytes for all N chips. Along an axis of n they have V·n/N / n² bytes."""
+    return max(exchange_time(bytes, (n,), network, one_way_bandwidth) * n**2 for n in sizes) / math.prod(sizes) ** 2
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_first_axis(bytes, sizes, network, one_way_bandwidth):
+    """You used the first axis. The slowest axis counts, wherever it stands in `sizes`."""
+    return exchange_time(bytes * sizes[0] / math.prod(sizes), sizes[:1], network, one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_last_axis(bytes, sizes, network, one_way_bandwidth):
+    """You used the last axis. The slowest axis counts, wherever it stands in `sizes`."""
+    return exchange_time(bytes * sizes[-1] / math.prod(sizes), sizes[-1:], network, one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_shard_as_array(bytes, sizes, network, one_way_bandwidth):
+    """You took V/N, one chip's part, as the array. V is the array over all chips; the rings along an axis of n share it, V·n/N each."""
+    return max(exchange_time(bytes / math.prod(sizes), (n,), network, one_way_bandwidth) for n in sizes)
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_both_ways(bytes, sizes, network, one_way_bandwidth):
+    """You divided by W. Chunks of one direction pass a wire at W1, and the number of chunks already counts one direction."""
+    return exchange_time(bytes, sizes, network, 2 * one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_large_chunks(bytes, sizes, network, one_way_bandwidth):
+    """Your chunks have V/N bytes. A chip's V/N bytes are for N chips: a chunk has V/N²."""
+    total = math.prod(sizes)
+    return max(n * exchange_time(bytes * n / total, (n,), network, one_way_bandwidth) for n in sizes)
 
 
 @exercise.misconception(of=ring_exchange_time)
@@ -128,7 +267,7 @@ def ring_exchange_as_gather(chip, N, I, J):
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_half(**params):
-    """Your answer is too large by a factor of two. A one-way ring takes half the all-gather's time, a ring used both ways a quarter."""
+    """Your answer is too large by a factor of two. A one-way ring takes half the all-gather's time, a ring used both ways a quarter, and a bfloat16 has 2 bytes."""
     return 2 * ring_exchange_time(**params)
 
 
@@ -140,7 +279,7 @@ def ring_exchange_shard(N, **rest):
 
 @exercise.misconception(of=line_exchange_time)
 def line_exchange_as_ring(**params):
-    """You used a quarter of V/W. On this chip only an axis of 16 wraps around. So x is a line, and its middle wire carries V/4 at W1."""
+    """Your answer is too small by a factor of two. On this chip only an axis of 16 wraps around. So x is a line: a quarter of V crosses its middle wire each way, at W1."""
     return line_exchange_time(**params) / 2
 
 
@@ -152,7 +291,7 @@ def line_exchange_as_gather(chip, X, Y, I, J):
 
 @exercise.misconception(of=line_exchange_time)
 def line_exchange_half(**params):
-    """Your answer is too large by a factor of two. A quarter of V crosses the middle to the right, and at the same time a quarter crosses to the left."""
+    """Your answer is too large by a factor of two. A quarter of V crosses the middle to the right, and at the same time a quarter to the left. A bfloat16 has 2 bytes."""
     return 2 * line_exchange_time(**params)
 
 
@@ -170,7 +309,7 @@ def switch_exchange_as_gather(N, **rest):
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_elements(**params):
-    """Your answer is too small by a factor of two. A bfloat16 has two bytes, and a GPU's egress is one direction of its links."""
+    """Your answer is too small by a factor of two. A bfloat16 has two bytes, and the table's egress is one direction of a GPU's links."""
     return switch_exchange_time(**params) / 2
 
 
@@ -190,6 +329,138 @@ def torus_exchange_shorter(X, Y, **rest):
 def torus_exchange_as_gather(chip, X, Y, I, J):
     """You used the all-gather's time over two axes, V/(2·W). In an all-to-all a chunk goes to one chip only."""
     return 2 * I * J / (2 * CHIPS[chip].ici_both)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_as_gather_exact(N, **rest):
+    """You used (N-1)/N · V/W, the all-gather's time. A chunk goes to one chip only: V/(4·W)."""
+    return 4 * (N - 1) / N * ring_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_as_switch(N, **rest):
+    """You used V/(N·W). That holds behind a switch. On a ring a chunk passes N/4 wires on average: V/(4·W)."""
+    return 4 / N * ring_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_as_switch_exact(N, **rest):
+    """You used (N-1)/N² · V/W. That holds behind a switch. On a ring a chunk passes N/4 wires on average: V/(4·W)."""
+    return 4 * (N - 1) / N**2 * ring_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_own_chunk(N, **rest):
+    """You used (N-1)/N of V. On an even ring V/(4·W) is exact: it already leaves out the chunks that stay."""
+    return (N - 1) / N * ring_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_half_of_it(**params):
+    """Your answer is too small by a factor of two. A bfloat16 has 2 bytes, and W already counts both directions."""
+    return ring_exchange_time(**params) / 2
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_whole(**params):
+    """You sent all of V over the middle wire. Only chunks from one half to the other cross it, a quarter of V each way."""
+    return 4 * line_exchange_time(**params)
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_shard(X, **rest):
+    """You took one chip's shard as V. V is the full array over the line."""
+    return line_exchange_time(X=X, **rest) / X
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_as_switch(X, **rest):
+    """You counted the chunks of one chip, N-1. The middle wire also carries what other chips of its side send: N²/4 chunks."""
+    return 4 * (X - 1) / X**2 * line_exchange_time(X=X, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_whole_node(chip, N, **rest):
+    """You took N from the size of the node. Only the GPUs named in the question take part."""
+    return switch_exchange_time(chip=chip, N=GPUS[chip].node, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_own_chunk(N, **rest):
+    """You used V/N. A GPU keeps its own chunk and sends N-1 of N."""
+    return N / (N - 1) * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_one_chunk(N, **rest):
+    """You counted one chunk. A GPU sends a chunk to each of the N-1 others."""
+    return switch_exchange_time(N=N, **rest) / (N - 1)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_whole_array(N, **rest):
+    """You sent all of V out of each GPU. A GPU holds V/N bytes and sends them once."""
+    return N**2 / (N - 1) * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_quarter(N, **rest):
+    """You used a quarter of V. That holds for a ring. Behind a switch each GPU sends its own V/N, without the part that stays."""
+    return N**2 / (4 * (N - 1)) * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_doubled(**params):
+    """Your answer is too large by a factor of two. A bfloat16 has two bytes, and the table's egress is already one direction: do not halve it."""
+    return 2 * switch_exchange_time(**params)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_chips_added(X, Y, **rest):
+    """You took X + Y for the number of chips. The mesh has X · Y."""
+    return X * Y / (X + Y) * torus_exchange_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_two_rings(X, **rest):
+    """Your answer is too large. Along the longer axis there are X rings, and they share the array: each moves V / X, which takes a quarter of the time that its all-gather would take."""
+    return X / 2 * torus_exchange_time(X=X, **rest)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_axes_added(X, Y, **rest):
+    """You added the times of the axes. Both work at the same time: the longer one counts."""
+    return (X + Y) / Y * torus_exchange_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_one_way(**params):
+    """Your answer is too large by a factor of two. W counts both directions of a link, and a bfloat16 has 2 bytes."""
+    return 2 * torus_exchange_time(**params)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_half(**params):
+    """Your answer is too small by a factor of two. A bfloat16 has 2 bytes, and along an axis a chip has one ring: W."""
+    return torus_exchange_time(**params) / 2
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_shard(Y, **rest):
+    """You took one chip's part as V. The rings along the longer axis share the array: V / X each."""
+    return torus_exchange_time(Y=Y, **rest) / Y
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_mean_axis(X, Y, **rest):
+    """You used the mean of X and Y. The longer axis alone sets the time."""
+    return (X + Y) / (2 * Y) * torus_exchange_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_cut_by_y(Y, **rest):
+    """You divided by the chips along y. A is whole along y, so every line along x exchanges all of it."""
+    return line_exchange_time(Y=Y, **rest) / Y
 
 
 def traded(I, J, axes):

@@ -51,7 +51,7 @@ plain = exercise.cases(
 )
 splits = exercise.cases(
     best_split,
-    public=[{"B": 3_000_000, "F": 32_768, "N": 4096, "MX": 2, "MY": 1}, {"B": 48_000, "F": 30_000, "N": 64, "MX": 1, "MY": 1}],
+    public=[{"B": 3_000_000, "F": 32_768, "N": 4096, "MX": 2, "MY": 1}, {"B": 48_000, "F": 30_000, "N": 64, "MX": 1, "MY": 1}, {"B": 2_400_000, "F": 32_768, "N": 1024, "MX": 1, "MY": 2}],
     hidden=lambda rng: [
         {"B": int(10 ** rng.uniform(1, 8)), "F": int(rng.integers(5, 60)) * 1023, "N": int(N), "MX": MX, "MY": MY}
         for N in rng.choice([32, 64, 256, 1024, 4096], 60)
@@ -81,7 +81,7 @@ def mlp_plain(seen):
 @exercise.check(splits, points=0.75, public=True)
 def split_best(seen):
     """best_split: X and Y for small and large batches, widths and meshes"""
-    expect_outcomes(seen)
+    expect_outcomes(seen, ints=True)
 
 
 PASSES = [mlp_forward, mlp_backward, mlp_plain]
@@ -140,6 +140,100 @@ def mlp_lone_chips_send(backward, fsdp, D, Y, B, X, MX, MY, bandwidth, **rest):
     return arithmetic, weights, 4 * B * D / X / (MY * bandwidth)
 
 
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_whole_batch(X, **rest):
+    """You moved the activations of the global batch. x has already cut them: 1/X of them travels."""
+    arithmetic, weights, activations = mlp_times(X=X, **rest)
+    return arithmetic, weights, activations * X
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_axes_swapped(MX, MY, **rest):
+    """You swapped MX and MY. Weights travel along x, over MX torus axes, and activations along y, over MY."""
+    return mlp_times(MX=MY, MY=MX, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_one_axis_each(MX, MY, **rest):
+    """You left out MX and MY. A mesh axis made of two torus axes has twice the bandwidth."""
+    return mlp_times(MX=1, MY=1, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=mlp_plain)
+def mlp_plain_backward_once(backward, fsdp, **rest):
+    """You counted one pass of the gradients. The all-reduce of plain data parallelism is a reduce-scatter and an all-gather: 8·D·F bytes."""
+    arithmetic, weights, activations = mlp_times(backward=backward, fsdp=fsdp, **rest)
+    return arithmetic, weights / (1 if fsdp else 2), activations
+
+
+@exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
+def mlp_backward_moves_twice(backward, **rest):
+    """You doubled the activations in the backward pass. There too they are gathered once and reduce-scattered once: 4·B·D / (X·MY·W)."""
+    arithmetic, weights, activations = mlp_times(backward=backward, **rest)
+    return arithmetic, weights, activations * (2 if backward else 1)
+
+
+@exercise.misconception(of=mlp_times, fails=mlp_backward)
+def mlp_backward_weights_three(backward, fsdp, **rest):
+    """You gathered the weights twice in the backward pass. They are gathered once and their gradients reduce-scattered once: 8·D·F / (Y·MX·W)."""
+    arithmetic, weights, activations = mlp_times(backward=backward, fsdp=fsdp, **rest)
+    return arithmetic, weights * (1.5 if backward and fsdp else 1), activations
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_order(**call):
+    """You swapped weights and activations. Return `(arithmetic, weights, activations)`."""
+    arithmetic, weights, activations = mlp_times(**call)
+    return arithmetic, activations, weights
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_longest_only(**call):
+    """You returned the longest of the three times. Return all three."""
+    return max(mlp_times(**call))
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_lone_x_sends(X, **rest):
+    """You moved weights along an x axis of one chip. It has no other chip to send to: the time is 0."""
+    arithmetic, _, activations = mlp_times(X=X, **rest)
+    return arithmetic, mlp_times(X=max(X, 2), **rest)[1], activations
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_lone_y_sends(Y, **rest):
+    """You moved activations along a y axis of one chip. It has no other chip to send to: the time is 0."""
+    arithmetic, weights, _ = mlp_times(Y=Y, **rest)
+    return arithmetic, weights, mlp_times(Y=max(Y, 2), **rest)[2]
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_one_way(bandwidth, **rest):
+    """You halved the bandwidth. `bandwidth` is W, a link's rate in both directions."""
+    return mlp_times(bandwidth=bandwidth / 2, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_exact(X, Y, **rest):
+    """You used (N-1)/N of the bytes. This table's model is V / (M·W)."""
+    arithmetic, weights, activations = mlp_times(X=X, Y=Y, **rest)
+    return arithmetic, weights * (X - 1) / X, activations * (Y - 1) / Y
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_weights_cut_by_x(X, **rest):
+    """You divided the weights by X. The all-gather along x joins these parts: only y cuts what travels."""
+    arithmetic, weights, activations = mlp_times(X=X, **rest)
+    return arithmetic, weights / X, activations
+
+
+@exercise.misconception(of=mlp_times, fails=mlp_plain)
+def mlp_plain_whole_weights(Y, fsdp, **rest):
+    """With plain data parallelism you moved all gradients over x. y cuts the weights there too: 1/Y of them travels."""
+    arithmetic, weights, activations = mlp_times(Y=Y, fsdp=fsdp, **rest)
+    return arithmetic, weights * (1 if fsdp else Y), activations
+
+
 @exercise.misconception(
     of=best_split, fails=split_best, breaks="`best_split`: X and Y for small and large batches, widths and meshes"
 )
@@ -148,18 +242,66 @@ def split_swapped(**call):
     return best_split(**call)[::-1]
 
 
-@exercise.misconception(
-    of=best_split, fails=split_best, breaks="minimize the longer of the times of weights (FSDP) and activations"
-)
+@exercise.misconception(of=best_split, fails=split_best, breaks="the forward times of weights (FSDP) and activations")
 def split_one_axis_each(MX, MY, **rest):
     """You left out MX and MY. A mesh axis made of two torus axes has twice the bandwidth."""
     return best_split(MX=1, MY=1, **rest)
 
 
-@exercise.misconception(of=best_split, fails=split_best, breaks="minimize the longer of the times")
+@exercise.misconception(of=best_split, fails=split_best, breaks="minimize max(F / (Y·MX), B / (X·MY))")
 def split_data_only(N, **rest):
     """You gave all chips to FSDP. With a small batch each chip computes little, and that no longer overlaps the time of the weights: use y too."""
     return N, 1
+
+
+def summed(B, F, X, Y, MX, MY):
+    """Return the sum of the times of weights and activations; along an axis of 1 nothing moves."""
+    return (F / (Y * MX) if X > 1 else 0) + (B / (X * MY) if Y > 1 else 0)
+
+
+def balanced(B, F, N, MX, MY, rounded):
+    """Return the X at which both times are equal, rounded to a power of two, and its Y."""
+    X = 2 ** min(max(rounded(math.log2(math.sqrt(B * N * MX / (F * MY)))), 0), N.bit_length() - 1)
+    return X, N // X
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_sum(B, F, N, MX, MY):
+    """You minimized the sum of the two times. They overlap: minimize the longer one."""
+    return min(((2**k, N >> k) for k in range(N.bit_length())), key=lambda split: summed(B, F, *split, MX, MY))
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_floored(**call):
+    """Either you rounded the best X down to a power of two, or you let the weights travel twice, as in the backward pass. Compare the longer of the two forward times at each power of two."""
+    return balanced(**call, rounded=math.floor)
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_axes_swapped(MX, MY, **rest):
+    """You swapped MX and MY. Weights travel along x, over MX torus axes, and activations along y, over MY."""
+    return best_split(MX=MY, MY=MX, **rest)
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_square(N, **rest):
+    """You made X and Y about equal. The best split depends on B and F: compare the times."""
+    X = 2 ** ((N.bit_length() - 1) // 2)
+    return X, N // X
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_inside(N, **rest):
+    """You tried no split with X = 1 or Y = 1. Tensor parallelism alone and FSDP alone are splits too."""
+    X = min(max(best_split(N=N, **rest)[0], 2), N // 2)
+    return X, N // X
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_floats(**call):
+    """You returned floats. X and Y are numbers of chips: return ints."""
+    X, Y = best_split(**call)
+    return float(X), float(Y)
 
 
 @exercise.misconception(of=fsdp_least_batch)
@@ -182,7 +324,7 @@ def fsdp_batch_one_axis(**params):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_doubled(**params):
-    """Your answer is too large by a factor of two. A matmul has 2 FLOPs per term, the backward pass has twice the forward pass's FLOPs, and W is both directions."""
+    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass, a bfloat16 has 2 bytes, and W is both directions."""
     return 2 * fsdp_least_batch(**params)
 
 
@@ -262,6 +404,126 @@ def dcn_over_ici(chip, dcn, P, n):
 def dcn_in_bits(**params):
     """Your answer is too large by a factor of eight. The network's GB/s are bytes, not bits."""
     return 8 * dcn_least_batch(**params)
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_sequences_of_tokens(T, **rest):
+    """You multiplied by the tokens of a sequence. The bound is already in tokens."""
+    return T * fsdp_least_batch(T=T, **rest)
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_of_one_chip_and_axis(N, **rest):
+    """That is the batch of one chip, with the links of one axis. FSDP over three axes has 3·W, and the question asks for the global batch."""
+    return 3 * fsdp_least_batch(N=N, **rest) / N
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_by_two_axes(**params):
+    """You used the links of two axes. FSDP over three axes has 3·W."""
+    return 1.5 * fsdp_least_batch(**params)
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_doubled(**params):
+    """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W is both directions of the link."""
+    return 2 * tensor_most_chips(**params)
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_three_axes(**params):
+    """You used the links of three axes. y is a ring of one."""
+    return 3 * tensor_most_chips(**params)
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_both_widths(chip, D, F):
+    """You added D and F. The activations that travel are B·D, and the arithmetic is B·D·F: D cancels."""
+    return (D + F) / link_intensity(chip)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_alone(chip, N, F):
+    """That is C/W, the bound of FSDP alone on one axis. FSDP has two axes here, and tensor parallelism divides the weights that travel."""
+    return link_intensity(chip)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_three_axes_fsdp(chip, N, F):
+    """That is the bound of FSDP alone on three axes. Tensor parallelism divides the weights that travel by Y."""
+    return link_intensity(chip) / 3
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_axes_added(**params):
+    """You added the numbers of axes. The two bounds are multiplied, so it is 2 · 1, not 3."""
+    return 2 / 3 * mixed_least_batch(**params)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_two_axes_each(**params):
+    """You gave two axes to tensor parallelism too. It has one."""
+    return mixed_least_batch(**params) / 2
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_axes_upside_down(**params):
+    """You divided by the number of axes. More axes make the weights faster, so more chips go to FSDP: X² grows with them."""
+    return best_fsdp_chips(**params) / 2
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_four(**params):
+    """You counted the two axes twice. Weights are divided by 2, and activations by 1: X² = 2 · N · (tokens) / F."""
+    return math.sqrt(2) * best_fsdp_chips(**params)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_squared(**params):
+    """That is X². Take the square root."""
+    return best_fsdp_chips(**params) ** 2
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_width_upside_down(B, F, N):
+    """You swapped the batch and F. A larger batch has more activations, so it needs more chips along x."""
+    return math.sqrt(2 * N * F / B)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_square(B, F, N):
+    """You made X and Y equal. The times of weights and activations are to be equal."""
+    return math.sqrt(N)
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_one_slice_per_chip(P, n, **rest):
+    """That is the batch of one slice, with the network of one chip. All chips of a slice send, and the question asks for all slices."""
+    return n * dcn_least_batch(P=P, n=n, **rest) / P
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_half(**params):
+    """Your answer is too small by a factor of two. The table's bandwidth is one way, and an all-reduce is two passes."""
+    return dcn_least_batch(**params) / 2
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_doubled(**params):
+    """Your answer is too large by a factor of two. The backward pass has 4 FLOPs per weight and token, and a bfloat16 has 2 bytes."""
+    return 2 * dcn_least_batch(**params)
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_other_slices(P, **rest):
+    """You left one slice out. An all-reduce is over all slices, and so is the batch."""
+    return (P - 1) / P * dcn_least_batch(P=P, **rest)
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_shared_by_chips(n, **rest):
+    """You divided by the chips of a slice. Its FLOPs and its bandwidth both grow with them: they cancel."""
+    return dcn_least_batch(n=n, **rest) / n
 
 
 def slice_of(chip, N, **_):

@@ -155,6 +155,151 @@ def cluster_ring_exchange(kind, bytes, gpus, node, gpu_egress, node_egress, k):
     return right * (gpus if gpus <= node else gpus // node) / 4 if kind == "all_to_all" else right
 
 
+def by_rules(kind, bytes, gpus, node, gpu_egress, node_egress, k, **rules):
+    """Return the right time, but with ``rules`` in place of some of its parts.
+
+    Args:
+        rules: ``inside`` and ``between``, seconds per byte of the two levels; ``sharp``, bytes/s; ``parts``, ``egress``
+            and ``share`` of an all-to-all.
+    """
+    members, nodes = min(gpus, node), max(gpus // node, 1)
+    inside = rules.get("inside", (members - 1) / (members * gpu_egress))
+    between = rules.get("between", (nodes - 1) / (nodes * node_egress))
+    parts = rules.get("parts", nodes if nodes > 1 else members)
+    egress = rules.get("egress", node_egress if nodes > 1 else gpu_egress)
+    if kind == "all_to_all":
+        return bytes * (parts - 1) / (parts**2 * egress) * rules.get("share", min(k / parts, 1))
+    if kind == "sharp_all_reduce":
+        return bytes / rules.get("sharp", min(gpu_egress, node_egress) if nodes > 1 else gpu_egress)
+    return bytes * max(inside, between) * (2 if kind == "all_reduce" else 1)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+def cluster_inside_only(gpus, node, gpu_egress, node_egress, k, **rest):
+    """Either you counted the level inside the nodes only, or you multiplied a node's egress by its GPUs. `node_egress` is that of the whole node, and with many nodes it sets the time."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, between=0)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+def cluster_inside_of_all(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You took N for d inside a node. There d GPUs share the work: (d-1)/d of V."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, inside=(gpus - 1) / (gpus * gpu_egress))
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+def cluster_between_gpus(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You took N for M between the nodes. There M nodes share the work: (M-1)/M of V."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, between=(gpus - 1) / (gpus * node_egress) if gpus > node else 0)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_one_node)
+def cluster_whole_node(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used the size of the node in a collective of fewer GPUs. N counts the GPUs that take part."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, inside=(node - 1) / (node * gpu_egress))
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
+def cluster_sharp_own_part(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used (N-1)/N of V. With SHARP the switch needs every GPU's part of every element: all of V goes up."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call) * ((gpus - 1) / gpus if rest["kind"] == "sharp_all_reduce" else 1)
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
+def cluster_sharp_doubled(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You counted two passes with SHARP. Each array goes up while the sum comes down: V / W once."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call) * (2 if rest["kind"] == "sharp_all_reduce" else 1)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_sharp)
+def cluster_sharp_by_node(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used the node's egress for every SHARP all-reduce over nodes. The slower of the two levels counts: min(Wg, Wn)."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, sharp=node_egress if gpus > node else gpu_egress)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_sharp)
+def cluster_sharp_by_gpu(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used a GPU's egress for a SHARP all-reduce over nodes. The slower of the two levels counts: min(Wg, Wn)."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, sharp=gpu_egress)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_sharp)
+def cluster_sharp_faster(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You took the faster of the two levels with SHARP. The slower one counts: min(Wg, Wn)."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, sharp=max(gpu_egress, node_egress) if gpus > node else gpu_egress)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_one_node)
+def cluster_sharp_slower_in_node(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used the node's egress inside one node. There nothing leaves the node: V / Wg."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, sharp=min(gpu_egress, node_egress))
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_exchange_as_gather(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used the all-gather's time for the all-to-all. A GPU sends V/N² to each other GPU, not V/N."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call) * ((gpus // node if gpus > node else gpus) if rest["kind"] == "all_to_all" else 1)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_ragged_without_min(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You multiplied by k / parts even if k is larger than the number of parts. No row has data for more parts than there are: min(k / parts, 1)."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, share=k / (gpus // node if gpus > node else gpus))
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_ragged_over_gpus(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You divided k by the GPUs. Over many nodes the parts are nodes: min(k / M, 1)."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, share=min(k / gpus, 1))
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_ragged_over_node(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You divided k by the size of a node. The parts are the GPUs that take part, or the nodes."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, share=min(k / node, 1))
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_exchange_at_gpu_egress(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used a GPU's egress for an all-to-all over nodes. Between nodes a node's egress counts."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, egress=gpu_egress)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_exchange_over_gpus(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You used N, the GPUs, in an all-to-all over nodes. Between nodes M counts: V·(M-1)/(M²·Wn)."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, parts=gpus)
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
+def cluster_scatter_twice(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call) * (2 if rest["kind"] == "reduce_scatter" else 1)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_one_node)
+def cluster_one_node_doubled(gpus, node, gpu_egress, node_egress, k, **rest):
+    """You doubled a GPU's egress inside a node. It sends and receives equally much at the same time: count one direction."""
+    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
+    return by_rules(**call, inside=(gpus - 1) / (gpus * 2 * gpu_egress)) if gpus <= node else by_rules(**call)
+
+
 @exercise.misconception(of=node_gather_time)
 def node_gather_both_ways(**params):
     """Your answer is too small by a factor of two. The NVLink figure of the data sheet counts both directions, and egress is half of it. A bfloat16 has 2 bytes."""
@@ -163,13 +308,13 @@ def node_gather_both_ways(**params):
 
 @exercise.misconception(of=node_gather_time)
 def node_gather_all_of_it(chip, I, J):
-    """You used V/W. Each GPU already has its own eighth: it receives 7/8 of V."""
+    """You used all of V, or the egress of a node. Each GPU already has its own eighth and receives 7/8 of V, at its own egress."""
     return 2 * I * J / GPUS[chip].egress
 
 
 @exercise.misconception(of=node_gather_time)
 def node_gather_in_bits(**params):
-    """You read GB/s as gigabits per second. The table's figures are bytes."""
+    """Your answer is too large by a factor of eight. Either you took the array as one GPU's shard, or you read GB/s as gigabits per second."""
     return 8 * node_gather_time(**params)
 
 
@@ -181,7 +326,7 @@ def levels(chip, M, I, J, card=400e9):
 
 @exercise.misconception(of=nodes_gather_time)
 def nodes_gather_cards_in_bytes(**params):
-    """You read the cards' 400 Gb/s as 400 GB/s. A byte has 8 bits: eight cards give a node 400 GB/s, not 3200."""
+    """You left out the level between the nodes, or read the cards' 400 Gb/s as 400 GB/s. A byte has 8 bits: eight cards give a node 400 GB/s, not 3200."""
     return sum(map(max, levels(**params, card=3200e9)))
 
 
@@ -217,7 +362,7 @@ def sharp_reduce_two_passes(chip, I, J):
 
 @exercise.misconception(of=sharp_reduce_time)
 def sharp_reduce_twice(**params):
-    """Your answer is too large by a factor of two. SHARP replaces the reduce-scatter and the all-gather: each array goes up once."""
+    """Your answer is too large by a factor of two. With SHARP each array goes up once. A bfloat16 has 2 bytes, and the table's egress is already one direction."""
     return 2 * sharp_reduce_time(**params)
 
 
@@ -273,6 +418,108 @@ def gpu_batch_global(N, **rest):
 def gpu_batch_one_card(**params):
     """You used one network card, 50 GB/s. A node sends over all eight of its cards."""
     return 8 * gpu_least_batch(**params)
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_shard(**params):
+    """You took one GPU's shard, V/8, as the bytes that it receives. It receives the shards of the 7 others."""
+    return node_gather_time(**params) / 7
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_doubled(**params):
+    """Your answer is too large by a factor of two. An all-gather is one pass, a bfloat16 has 2 bytes, and the table's egress is already one direction."""
+    return 2 * node_gather_time(**params)
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_as_exchange(**params):
+    """You used the all-to-all's time. In an all-gather each GPU sends its whole shard to each other GPU."""
+    return node_gather_time(**params) / 8
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_over_card(chip, I, J):
+    """You used a network card, 50 GB/s. Inside a node data flows over the GPU's own links."""
+    return 2 * I * J * 7 / 8 / 50e9
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_large_only(**params):
+    """You left out the all-gather over 2 nodes. The question asks for both jobs together."""
+    return max(levels(**params)[1])
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_whole_array(chip, M, I, J):
+    """Your share of V is too large on one of the levels. Inside a node a GPU receives 7/8 of V, and between M nodes a node receives (M-1)/M of V."""
+    return 2 * I * J * (7 / 8 / GPUS[chip].egress + 1 / 400e9)
+
+
+@exercise.misconception(of=sharp_reduce_time)
+def sharp_reduce_half(**params):
+    """Your answer is too small by a factor of two. The NVLink figure of the data sheet counts both directions, and egress is half of it. A bfloat16 has 2 bytes."""
+    return sharp_reduce_time(**params) / 2
+
+
+@exercise.misconception(of=sharp_reduce_time)
+def sharp_reduce_measured(chip, I, J):
+    """You used the gain that was measured, 30 %. This question's model is V / egress."""
+    return all_reduce_time(2 * I * J, 8, chip, topology="switch") / 1.3
+
+
+@exercise.misconception(of=sharp_reduce_time)
+def sharp_reduce_eighth(**params):
+    """You sent one eighth of the array. Every GPU has a partial sum of the whole array and sends all of it."""
+    return sharp_reduce_time(**params) / 8
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_one_place(**params):
+    """You took one place per token for the dense array. It has a place for each of the 8 experts."""
+    return ragged_exchange_time(**params) / 8
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_half(**params):
+    """Your answer is too small by a factor of two. The NVLink figure of the data sheet counts both directions, and egress is half of it. A bfloat16 has 2 bytes."""
+    return ragged_exchange_time(**params) / 2
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_one_place_dense(k, **rest):
+    """You took one place per token and sent it everywhere. The dense array has 8 places per token, and k of them have data."""
+    return ragged_exchange_time(k=k, **rest) / k
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_own_part(**params):
+    """Your answer is too large by about an eighth. A GPU keeps its own part, (N-1)/N travels; the factor is k / 8, not k / 7; and the GPU's own egress counts, not that of a node."""
+    return 8 / 7 * ragged_exchange_time(**params)
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_k_twice(k, **rest):
+    """You counted k twice. The dense array has 8 places per token, and the factor k / 8 leaves the empty ones out."""
+    return k / 8 * ragged_exchange_time(k=k, **rest)
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_experts_upside_down(E, k, **rest):
+    """You divided by the experts. More experts mean more weights to move for the same arithmetic: E / k."""
+    return (k / E) ** 2 * gpu_least_batch(E=E, k=k, **rest)
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_cards_in_bytes(**params):
+    """You read the cards' 400 Gb/s as 400 GB/s. A byte has 8 bits: eight cards give a node 400 GB/s, not 3200."""
+    return gpu_least_batch(**params) / 8
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_half(**params):
+    """Your answer is too small by a factor of two. A node's 400 GB/s are one way, and dense matmuls reach half of the data sheet's rate, not a quarter."""
+    return gpu_least_batch(**params) / 2
 
 
 exercise.scenario(node_gather_time, lambda chip, I, J: Scenario(mesh={"x": 8}, arrays=[((I, J), P("x"))]))

@@ -57,6 +57,104 @@ def bandwidths_root_like_ring(kind, **rest):
     return bandwidths(kind="all_gather" if kind in ("broadcast", "reduce") else kind, **rest)
 
 
+@exercise.misconception(form_of=bandwidths_root_like_ring)
+def bandwidths_broadcast_like_ring(kind, **rest):
+    """Only a broadcast has the factor (n-1)/n."""
+    return bandwidths(kind="all_gather" if kind == "broadcast" else kind, **rest)
+
+
+@exercise.misconception(form_of=bandwidths_root_like_ring)
+def bandwidths_reduce_like_ring(kind, **rest):
+    """Only a reduce has the factor (n-1)/n."""
+    return bandwidths(kind="all_gather" if kind == "reduce" else kind, **rest)
+
+
+def factored(factors, kind, ranks, **rest):
+    """Return the bandwidths, with ``factors[kind](n)`` in place of the right factor."""
+    algbw, busbw = bandwidths_of(kind, ranks=ranks, **rest)
+    return algbw, algbw * factors[kind](ranks) if kind in factors else busbw
+
+
+def bandwidths_of(kind, bytes_in, bytes_out, ranks, seconds):
+    """Return the right bandwidths."""
+    algbw, share = max(bytes_in, bytes_out) / seconds, (ranks - 1) / ranks
+    return algbw, algbw * {"all_reduce": 2 * share, "broadcast": 1, "reduce": 1}.get(kind, share)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_reduced)
+def bandwidths_reduced_doubled(**call):
+    """You gave the all-reduce the factor 2. In each of its two passes a rank keeps one of n parts: 2·(n-1)/n."""
+    return factored({"all_reduce": lambda n: 2}, **call)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_cut)
+def bandwidths_scattered_whole(**call):
+    """You gave the reduce-scatter the factor 1. A rank keeps its own part: (n-1)/n."""
+    return factored({"reduce_scatter": lambda n: 1}, **call)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_cut)
+def bandwidths_gathered_parts(**call):
+    """You gave the all-gather the factor n-1. That counts parts of S/n bytes: of S it is (n-1)/n."""
+    return factored({"all_gather": lambda n: n - 1}, **call)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_others)
+def bandwidths_exchanged_once(**call):
+    """You gave the all-to-all the factor (n-1)/n². S is one rank's buffer, and a rank sends (n-1)/n of it."""
+    return factored({"all_to_all": lambda n: (n - 1) / n**2}, **call)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_others)
+def bandwidths_exchanged_whole(**call):
+    """You gave the all-to-all the factor 1. A rank keeps its own part: (n-1)/n."""
+    return factored({"all_to_all": lambda n: 1}, **call)
+
+
+@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+def bandwidths_swapped(**call):
+    """You swapped the two bandwidths. Return `(algbw, busbw)`."""
+    return bandwidths(**call)[::-1]
+
+
+@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+def bandwidths_bus_only(**call):
+    """You returned one number. Return both bandwidths, `(algbw, busbw)`."""
+    return bandwidths(**call)[1]
+
+
+@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+def bandwidths_upside_down(**call):
+    """You divided by the factor. A rank sends the factor times S, so busbw = algbw · factor."""
+    algbw, busbw = bandwidths(**call)
+    return algbw, algbw**2 / busbw
+
+
+@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+def bandwidths_in_gigabytes(**call):
+    """You returned GB/s. The function returns bytes/s."""
+    return tuple(rate / 1e9 for rate in bandwidths(**call))
+
+
+@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+def bandwidths_in_and_out(bytes_in, bytes_out, **rest):
+    """You added input and output. S is the whole array, the larger of the two."""
+    return bandwidths(bytes_in=bytes_in + bytes_out, bytes_out=0, **rest)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_cut)
+def bandwidths_smaller(bytes_in, bytes_out, **rest):
+    """You used the smaller of input and output. S is the whole array, the larger of the two."""
+    return bandwidths(bytes_in=min(bytes_in, bytes_out), bytes_out=0, **rest)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_others)
+def bandwidths_exchange_of_all(kind, ranks, **rest):
+    """You multiplied an all-to-all's buffer by the ranks. S is one rank's buffer."""
+    times = ranks if kind == "all_to_all" else 1
+    return tuple(times * rate for rate in bandwidths(kind=kind, ranks=ranks, **rest))
+
+
 @exercise.misconception(of=reduce_bus_bandwidth)
 def reduce_algorithm_bandwidth(n, MB, ms):
     """That is the algorithm bandwidth, S / t. A rank sends 2·(n-1)/n times S."""
@@ -115,6 +213,60 @@ def puzzle_algorithm_bandwidth(n, **rest):
 def puzzle_half_of_reduce(n, ar, percent):
     """You halved the all-reduce's number because a reduce-scatter is half of it. It sends half the bytes in half the time: about the same bandwidth."""
     return ar / 2 * 1e9
+
+
+@exercise.misconception(of=reduce_bus_bandwidth)
+def reduce_bus_upside_down(n, **rest):
+    """You divided by the factor. A rank sends the factor times S: multiply."""
+    return reduce_bus_bandwidth(n=n, **rest) / (2 * (n - 1) / n) ** 2
+
+
+@exercise.misconception(of=reduce_bus_bandwidth)
+def reduce_bus_of_all(n, **rest):
+    """You multiplied by n. S is the array that every GPU holds, and the factor counts what one GPU sends."""
+    return n * reduce_bus_bandwidth(n=n, **rest)
+
+
+@exercise.misconception(of=scatter_from_bus_time)
+def scatter_output_over_bus(n, **rest):
+    """You divided one GPU's result by busbw. A GPU sends n-1 parts of this size."""
+    return scatter_from_bus_time(n=n, **rest) / (n - 1)
+
+
+@exercise.misconception(of=scatter_from_bus_time)
+def scatter_as_reduce(**params):
+    """Your answer is too large by a factor of two. A reduce-scatter is one pass: its factor is (n-1)/n."""
+    return 2 * scatter_from_bus_time(**params)
+
+
+@exercise.misconception(of=scatter_from_bus_time)
+def scatter_of_a_part(n, **rest):
+    """You divided by n. Each GPU keeps the named part, so the whole array is n times as large."""
+    return scatter_from_bus_time(n=n, **rest) / n**2
+
+
+@exercise.misconception(of=puzzle_bus_bandwidth)
+def puzzle_as_reduce(n, ar, percent):
+    """That is the all-reduce's bus bandwidth. The two are similar, not equal: compute from the reduce-scatter's printed number."""
+    return ar * 1e9
+
+
+@exercise.misconception(of=puzzle_bus_bandwidth)
+def puzzle_factor_taken_out(n, **rest):
+    """You divided the printed number by (n-1)/n. Its factor is right, and its size is 1/n of S: multiply by n."""
+    return puzzle_bus_bandwidth(n=n, **rest) / (n - 1)
+
+
+@exercise.misconception(of=puzzle_bus_bandwidth)
+def puzzle_factor_twice(n, **rest):
+    """You multiplied the printed number by (n-1)/n. It includes this factor already, and its size is 1/n of S: multiply by n."""
+    return puzzle_bus_bandwidth(n=n, **rest) * (n - 1) / n**2
+
+
+@exercise.misconception(of=puzzle_bus_bandwidth)
+def puzzle_doubled(**params):
+    """Your answer is too large by a factor of two. Only an all-reduce has the factor 2·(n-1)/n."""
+    return 2 * puzzle_bus_bandwidth(**params)
 
 
 EGRESS = GPUS["H100"].egress

@@ -36,17 +36,24 @@ def drawn_steps(rng, low, high):
 
 caches = exercise.cases(
     kv_cache_bytes,
-    public=[{"layers": 40, "query_heads": 40, "kv_heads": 8, "head_dim": 128, "itemsize": 2, "sequences": 16, "tokens": 8192}],
+    public=[{"layers": 40, "query_heads": 40, "kv_heads": 8, "head_dim": 128, "itemsize": itemsize, "sequences": 16, "tokens": 8192}
+            for itemsize in (2, 1)],
     hidden=drawn_caches,
 )  # fmt: skip
-small_steps = exercise.cases(decode_step_time, public=[step(4)], hidden=lambda rng: drawn_steps(rng, 0.02, 0.9))
-large_steps = exercise.cases(decode_step_time, public=[step(256)], hidden=lambda rng: drawn_steps(rng, 1.1, 6))
+small_steps = exercise.cases(
+    decode_step_time, public=[step(4), step(60)], hidden=lambda rng: drawn_steps(rng, 0.02, 0.9)
+)
+large_steps = exercise.cases(
+    decode_step_time,
+    public=[step(256), step(400, weight_bytes=2, tokens=512)],
+    hidden=lambda rng: drawn_steps(rng, 1.1, 6),
+)
 
 
 @exercise.check(caches, points=0.5, public=True)
 def cache_bytes(seen):
     """kv_cache_bytes: many models, dtypes and batches"""
-    expect_outcomes(seen)
+    expect_outcomes(seen, ints=True)
 
 
 @exercise.check(small_steps, points=0.5, public=True)
@@ -55,7 +62,7 @@ def step_small_batch(seen):
     expect_outcomes(seen, rtol=1e-6)
 
 
-@exercise.check(large_steps, points=0.5)
+@exercise.check(large_steps, points=0.5, public=True)
 def step_large_batch(seen):
     """decode_step_time: batches large enough to be bound by arithmetic"""
     expect_outcomes(seen, rtol=1e-6)
@@ -79,6 +86,48 @@ def cache_of_query_heads(query_heads, kv_heads, **rest):
 def cache_per_sequence(tokens, **rest):
     """You counted sequences, not tokens. Every token of every sequence adds a key and a value."""
     return kv_cache_bytes(tokens=1, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_of_one_sequence(sequences, **rest):
+    """You counted one sequence. Every sequence of the batch has its own cache."""
+    return kv_cache_bytes(sequences=1, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_of_one_layer(layers, **rest):
+    """You counted one layer. Every layer has its own cache."""
+    return kv_cache_bytes(layers=1, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_in_numbers(itemsize, **rest):
+    """You counted numbers, not bytes. Multiply by `itemsize`."""
+    return kv_cache_bytes(itemsize=1, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_in_two_bytes(itemsize, **rest):
+    """You set a number to 2 bytes. Use the argument `itemsize`."""
+    return kv_cache_bytes(itemsize=2, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_of_all_heads(query_heads, kv_heads, **rest):
+    """You added query heads and KV heads. Only KV heads are cached."""
+    return kv_cache_bytes(query_heads=query_heads, kv_heads=query_heads + kv_heads, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_in_gigabytes(**call):
+    """You returned GB. The function returns bytes, an int."""
+    return kv_cache_bytes(**call) / 1e9
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_as_a_float(**call):
+    """You returned a float. Bytes are counted: return an int."""
+    return float(kv_cache_bytes(**call))
 
 
 @exercise.misconception(
@@ -118,6 +167,102 @@ def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tok
     """You overlapped everything. Attention reads its cache after the matmuls: add its time to theirs."""
     reading = (params * weight_bytes + kv_bytes_per_token * sequences * tokens) / (chips * hbm_bandwidth)
     return max(reading, 2 * sequences * params / (chips * flops))
+
+
+def three_times(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
+    """Return the seconds of reading the cache, reading the weights, and computing with them."""
+    cache = kv_bytes_per_token * sequences * tokens / (chips * hbm_bandwidth)
+    return cache, params * weight_bytes / (chips * hbm_bandwidth), 2 * sequences * params / (chips * flops)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_longest_only(**call):
+    """You took the longest of the three times. Attention reads its cache after the matmuls: add its time to theirs."""
+    return max(three_times(**call))
+
+
+@exercise.misconception(of=decode_step_time, fails=step_small_batch)
+def step_without_weights(weight_bytes, **rest):
+    """You did not read the weights. In a small batch reading them takes longer than the arithmetic."""
+    return decode_step_time(weight_bytes=0, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_without_cache(kv_bytes_per_token, **rest):
+    """You did not read the cache. Attention reads the keys and values of all tokens: add its time."""
+    return decode_step_time(kv_bytes_per_token=0, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=step_large_batch)
+def step_one_flop(flops, **rest):
+    """You counted one FLOP per parameter. Each needs a multiplication and an addition: 2·B·P."""
+    return decode_step_time(flops=2 * flops, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=step_large_batch)
+def step_flops_by_bytes(weight_bytes, flops, **rest):
+    """You took the bytes of a weight for its FLOPs. Each parameter needs 2 FLOPs for each sequence, whatever its dtype."""
+    return decode_step_time(weight_bytes=weight_bytes, flops=2 * flops / weight_bytes, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_flops_of_context(flops, tokens, **rest):
+    """You computed with the weights for every token of the context. A step makes one token per sequence: 2·B·P."""
+    return decode_step_time(flops=flops / tokens, tokens=tokens, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_training_flops(flops, **rest):
+    """You counted the 6 FLOPs per parameter of training. Decoding has the forward pass only: 2·B·P."""
+    return decode_step_time(flops=flops / 3, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_weights_whole(chips, weight_bytes, **rest):
+    """You read all of the weights on each chip. They are cut over the chips: divide by N."""
+    return decode_step_time(chips=chips, weight_bytes=weight_bytes * chips, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_cache_whole(chips, kv_bytes_per_token, **rest):
+    """You read all of the cache on each chip. It is cut over the chips: divide by N."""
+    return decode_step_time(chips=chips, kv_bytes_per_token=kv_bytes_per_token * chips, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_computes_on_one_chip(chips, flops, **rest):
+    """You used the FLOP/s of one chip. The matmuls are cut over the chips: N·C."""
+    return decode_step_time(chips=chips, flops=flops / chips, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_two_byte_weights(weight_bytes, **rest):
+    """You set a weight to 2 bytes. Use the argument `weight_bytes`."""
+    return decode_step_time(weight_bytes=2, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_one_token_cached(tokens, **rest):
+    """You read the cache of one token. Attention reads the keys and values of all tokens of each sequence."""
+    return decode_step_time(tokens=1, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_weights_per_sequence(weight_bytes, sequences, **rest):
+    """You read the weights once per sequence. The batch shares them: once per step."""
+    return decode_step_time(weight_bytes=weight_bytes * sequences, sequences=sequences, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_shorter(**call):
+    """You took the shorter of reading the weights and computing with them. The longer one sets the time."""
+    return three_times(**call)[0] + min(three_times(**call)[1:])
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_per_sequence(sequences, **rest):
+    """You divided by the sequences. A step makes one token of each sequence at the same time."""
+    return decode_step_time(sequences=sequences, **rest) / sequences
 
 
 @exercise.misconception(of=state_per_chip)
@@ -178,14 +323,14 @@ def two_steps(chip, P, N, T, B, L, kB, **changed):
 
 @exercise.misconception(of=decode_step)
 def decode_one_cache(chip, P, N, T, B, L, kB):
-    """You read one sequence's cache per step. The batch shares the weights, but each sequence has its own cache."""
+    """You left out most of the cache. Either you overlapped attention with the arithmetic, or you read the cache of one sequence or one token. Each sequence has its own cache, and attention reads it before the matmuls: add its time."""
     weights = two_steps(chip, P, N, T, B, L, kB, kv_bytes_per_token=0)
     return weights + 2 * kB * 1e3 * T / (N * CHIPS[chip].hbm_bw)
 
 
 @exercise.misconception(of=decode_step)
 def decode_two_byte_weights(**params):
-    """You counted two bytes per weight. The weights are int8. Only the arithmetic is in bfloat16."""
+    """Either you counted two bytes per weight, or you added reading the weights and computing with them. The weights are int8, and the longer of the two times counts."""
     return two_steps(**params, weight_bytes=2)
 
 
@@ -199,6 +344,66 @@ def decode_never_computes(**params):
 def decode_on_one_chip(N, **rest):
     """You used one chip's bandwidth. Weights and cache are cut over all chips, and all chips read at the same time."""
     return N * decode_step(N=N, **rest)
+
+
+@exercise.misconception(of=state_per_chip)
+def state_moments_only(P, N, kept):
+    """You counted the moments only. The weights take memory too, and with float32 also the gradients."""
+    return P * 8e9 / N
+
+
+@exercise.misconception(of=state_per_chip)
+def state_one_moment(P, N, kept):
+    """You left out 4 bytes per parameter. The optimizer keeps two moments, each in float32."""
+    return P * 1e9 * (6 if kept == "bf16" else 12) / N
+
+
+@exercise.misconception(of=state_per_chip)
+def state_one_more(P, N, kept):
+    """You added a number that this recipe does not keep. It is 2 + 4 + 4 bytes with bfloat16 weights, and 4 numbers of 4 bytes in float32."""
+    return P * 1e9 * (12 if kept == "bf16" else 20) / N
+
+
+@exercise.misconception(of=state_per_chip)
+def state_weights_whole(P, N, kept):
+    """You cut the optimizer state over the chips, but not the weights. FSDP cuts both."""
+    return P * 1e9 * (2 + 8 / N if kept == "bf16" else 4 + 12 / N)
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_doubled(**params):
+    """Your answer is too large by a factor of two. A bfloat16 has two bytes, and a token adds one key and one value per KV head."""
+    return 2 * cache_of_batch(**params)
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_all_heads(H, K, **rest):
+    """You added query heads and KV heads. Only KV heads are cached."""
+    return (H + K) / K * cache_of_batch(H=H, K=K, **rest)
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_one_layer(L, **rest):
+    """That is the cache of one layer. Every layer has its own."""
+    return cache_of_batch(L=L, **rest) / L
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_one_head(K, **rest):
+    """That is the cache of one KV head. All KV heads are cached."""
+    return cache_of_batch(K=K, **rest) / K
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_one_token(T, **rest):
+    """You counted one token of each sequence. The cache holds all of them."""
+    return cache_of_batch(T=T, **rest) / T
+
+
+@exercise.misconception(of=decode_step)
+def decode_one_flop(chip, **rest):
+    """Your arithmetic is too fast by a factor of two. Each parameter takes 2 FLOPs per sequence, and the arithmetic is in bfloat16, not in int8."""
+    return two_steps(chip=chip, **rest, flops=2 * CHIPS[chip].bf16)
 
 
 exercise.scenario(state_per_chip, lambda P, N, kept: Scenario(mesh={"x": N}))
