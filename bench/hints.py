@@ -1,7 +1,7 @@
 """Measure hints: how many wrong programs get the right hint, none, or a wrong one.
 
     python bench/hints.py                      the whole corpus
-    python bench/hints.py f1 j2 --keep FOLDER  some exercises; keep the findings of programs, to try a rule again
+    python bench/hints.py f1 j2 --written      some exercises, and only the programs in bench/wrong
 
 There are two sources of programs. ``bench/wrong`` holds programs that people wrote or could have written, each with its
 misconceptions. The course's own misconceptions are rewritten in other styles (see ``rewriting``). A program counts as
@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
-import pickle
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -95,34 +93,22 @@ def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
 
 
 class Findings:
-    """Findings of programs on inputs that are not hidden. They are kept in a folder, if there is one."""
+    """Findings of programs on inputs that are not hidden. Each program runs once."""
 
-    def __init__(self, grader: Grader, keep: Path | None) -> None:
-        self.grader, self.keep = grader, keep
+    def __init__(self, grader: Grader) -> None:
+        self.grader = grader
+        self.known: dict[str, list[Answered]] = {}
 
     def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[Answered]]:
         """Return for each text the answers to the asks of each task; none for a task that has no answer."""
         asks = [a for a in self.grader.plan(exercise.id, False) if not a.secret]
-        asked = [(text, [a for a in asks if a.task == task]) for text, task in texts]
-        found = [self._kept(text, own) for text, own in asked]
-        left = [n for n, one in enumerate(found) if one is None]
+        new = {text: [a for a in asks if a.task == task] for text, task in texts if text not in self.known}
+        left = list(new.items())
         for start in range(0, len(left), AT_ONCE):
             some = left[start : start + AT_ONCE]
-            for n, answered in zip(some, tried(self.grader, [asked[n] for n in some]), strict=True):
-                found[n] = answered or tried(self.grader, [asked[n]])[0]
-                if self.keep:
-                    self._path(asked[n][0]).write_bytes(pickle.dumps([a.finding for a in found[n] or []]))
-        return [one or [] for one in found]
-
-    def _path(self, text: str) -> Path:
-        assert self.keep is not None
-        return self.keep / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.pickle"
-
-    def _kept(self, text: str, asks: list) -> list[Answered] | None:
-        if self.keep is None or not self._path(text).exists():
-            return None
-        findings = pickle.loads(self._path(text).read_bytes())
-        return [Answered(a, f) for a, f in zip(asks, findings, strict=True)] if len(findings) == len(asks) else []
+            for one, answered in zip(some, tried(self.grader, some), strict=True):
+                self.known[one[0]] = answered or tried(self.grader, [one])[0] or []
+        return [self.known[text] for text, _ in texts]
 
 
 def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
@@ -161,17 +147,14 @@ def verdict(case: Case, found: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("exercises", nargs="*")
-    parser.add_argument("--keep", type=Path)
     parser.add_argument("--written", action="store_true", help="only the programs in bench/wrong")
     parser.add_argument("--all", action="store_true", help="say of each program what it gets")
     options = parser.parse_args()
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
     course = find_course(Path(__file__).resolve().parent.parent)
     names = [n for n in course.module_of if not options.exercises or n.split("_")[0] in options.exercises]
     total: dict[str, Counter] = {"written": Counter(), "rewritten": Counter(), "own": Counter()}
     with Grader(course, best_tier()) as grader:
-        findings = Findings(grader, options.keep)
+        findings = Findings(grader)
         for name in names:
             exercise, by_hand = course.exercise(name), list(written(course, [name]))
             cases = by_hand + ([] if options.written else list(rewritten(exercise)))

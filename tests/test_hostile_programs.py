@@ -30,7 +30,7 @@ KINDS = {
     "comparisons as data", "tiny products", "patched jax.jit", "only raises", "one value for all",
     "a hash for random numbers", "no checkpoint", "duplicates removed", "busy all the time",
     "arithmetic in disguise", "groups over several axes", "overlap with work for nothing",
-    "nearly equal random numbers", "a step below rounding",
+    "nearly equal random numbers", "a step below rounding", "guessed from other numbers", "numbers cut to integers",
 }  # fmt: skip
 
 

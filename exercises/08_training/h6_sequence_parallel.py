@@ -34,7 +34,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `train`: work | on tp=8: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once | |
 | `train`: memory | on tp=8: a device keeps of each layer only its rows and its `hidden`, no gathered [S, D] | |
 | `drop`: value | the share of zeros, equal on copies, nothing sent | |
-| `drop`: masks | rows have different masks; the mask depends on seed and place, not on values | |
+| `drop`: masks | masks depend on seed and place, not on values; those of rows, devices and seeds are independent, also after shifts | |
 
 **Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
 

@@ -7,6 +7,7 @@ comparison is ``difference <= bound``.
 
 from grader.common.budget import between
 from grader.common.layout import entries
+from grader.expect.chance import expect_independent
 from grader.expect.clock import expect_bubble, expect_overlap, expect_step_time, laid_out, show_time
 from grader.expect.communication import (
     expect_at_most,
@@ -33,6 +34,7 @@ __all__ = [
     "expect_collectives",
     "expect_equal",
     "expect_flops",
+    "expect_independent",
     "expect_memory",
     "expect_no_collectives",
     "expect_not_waiting",

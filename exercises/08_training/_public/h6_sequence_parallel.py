@@ -35,7 +35,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `train`: work | on tp=8: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once | |
 | `train`: memory | on tp=8: a device keeps of each layer only its rows and its `hidden`, no gathered [S, D] | |
 | `drop`: value | the share of zeros, equal on copies, nothing sent | |
-| `drop`: masks | rows have different masks; the mask depends on seed and place, not on values | |
+| `drop`: masks | masks depend on seed and place, not on values; those of rows, devices and seeds are independent, also after shifts | |
 
 **Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
 
@@ -69,6 +69,7 @@ from grader.exercise import like
 from grader.exercise import normal
 from grader.expect import Failure
 from grader.expect import expect_close
+from grader.expect import expect_independent
 from grader.expect import expect_no_collectives
 
 
@@ -185,10 +186,10 @@ layer = {
 trained = exercise.call(train, x=normal("S", "D", spec=ROWS), layers=[layer] * LAYERS, dy=normal("S", "D", spec=ROWS), returns=("y", "dx", like("layers", "grads")), dims={"S": 60, "D": 90, "F": 20})
 
 
-dropped = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=integers(0, 2**30), static={"rate": 0.25}, returns="x", steps=2, dims={"S": 60, "D": 60})
+dropped = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=integers(0, 2**30), static={"rate": 0.25}, returns="x", steps=2, dims={"S": 60, "D": 120})
 
 
-one_seed = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=array(dtype="int32", draw=lambda rng, shape: np.full(shape, 20_240)), static={"rate": 0.25}, returns="x", steps=2, dims={"S": 60, "D": 60})
+one_seed = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=array(dtype="int32", draw=lambda rng, shape: np.full(shape, 20_240)), static={"rate": 0.25}, returns="x", steps=2, dims={"S": 60, "D": 120})
 
 
 @exercise.helper
@@ -240,18 +241,27 @@ def drop_value(seen):
     expect_no_collectives(seen)
 
 
-@exercise.check(one_seed, points=0.25, public=True, after=drop_value)
-def drop_rows(seen):
-    """drop: all rows have different masks, and the mask does not depend on the numbers in x"""
-    first, second = (step.out.value != 0 for step in seen.steps)
+@exercise.check([one_seed, dropped], points=0.25, public=True, after=drop_value)
+def drop_rows(one_seed, other_seeds):
+    """drop: all rows have different masks, devices and seeds have independent ones, and no mask depends on the
+    numbers in x"""
+    first, second = (
+        step.out.value != 0 for step in one_seed.steps
+    )
     if not np.array_equal(first, second):
         lost = int((first & ~second).sum())
         raise Failure(f"with the same seed, other numbers in x get a different mask: {lost} more are dropped")
     masks = len(np.unique(first, axis=0))
-    if masks < seen.dims["S"]:
-        raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
-    waves = np.fft.fft(np.where(first, 1.0, -1.0))
-    for row in range(len(first) - 1):
-        similar = np.fft.ifft(waves[row] * waves[row + 1 :].conj()).real.max(axis=1) / first.shape[1]
-        if similar.max() > 0.9:
-            raise Failure(f"rows {row} and {row + 1 + similar.argmax()} have nearly the same mask, or the same shifted")
+    if masks < one_seed.dims["S"]:
+        raise Failure(f"{len(first)} rows have {masks} different masks", expected=len(first), actual=masks)
+    rate, n = one_seed.rate, one_seed.mesh["tp"]
+    seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], *other_seeds.steps)}
+    kept = {seed: np.where(step.x != 0, (step.out.value != 0) - (1 - rate), 0) for seed, step in seeds.items()}
+    expect_independent({f"row {row}": mask for row, mask in enumerate(first)})
+    expect_independent(
+        {
+            f"the masks of device tp={device} for {seed}": mask
+            for seed, masks in kept.items()
+            for device, mask in enumerate(np.split(masks, n))
+        }
+    )

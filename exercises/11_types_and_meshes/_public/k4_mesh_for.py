@@ -63,6 +63,7 @@ cp counts as data for the loss and for FSDP, although it adds no sequences to th
 import math
 import numpy as np
 from grader.exercise import Exercise
+import operator
 from grader.expect import Failure
 from grader.expect import expect_outcomes
 
@@ -170,7 +171,7 @@ def expect_mesh(seen, told):
     for args, got, want in seen.outcomes:
         call = f"for {args['strategies']} on {args['devices']} devices, nodes of {args['node']}, it "
         try:
-            mesh = [(str(axis), int(size)) for axis, size in got.value]
+            mesh = [(axis, operator.index(size)) for axis, size in got.value]
             wrong = "" if sorted(mesh) == sorted(want.value) else f"returned {got.value}: wrong axes or sizes"
         except (TypeError, ValueError):
             wrong = f"raised {got.error}" if got.error else f"returned {got.value!r}, no list of (axis, size)"
@@ -240,7 +241,7 @@ def rank_groups(seen):
     """groups: the ranks that differ along these axes only"""
     for args, got, want in seen.outcomes:
         try:
-            found = sorted(sorted(int(rank) for rank in group) for group in got.value)
+            found = sorted(sorted(operator.index(rank) for rank in group) for group in got.value)
         except (TypeError, ValueError):
             found = None
         if found != sorted(sorted(group) for group in want.value):

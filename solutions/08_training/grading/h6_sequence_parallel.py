@@ -12,6 +12,7 @@ from grader.expect import (
     between,
     expect_close,
     expect_flops,
+    expect_independent,
     expect_memory,
     expect_no_collectives,
     expect_only,
@@ -72,8 +73,8 @@ dropped = exercise.call(
     hidden_static={"rate": 0.4},
     returns="x",
     steps=2,
-    dims={"S": 60, "D": 60},
-    hidden_dims={"S": 100, "D": 45},
+    dims={"S": 60, "D": 120},
+    hidden_dims={"S": 80, "D": 105},
 )
 
 
@@ -85,8 +86,8 @@ one_seed = exercise.call(
     hidden_static={"rate": 0.4},
     returns="x",
     steps=2,
-    dims={"S": 60, "D": 60},
-    hidden_dims={"S": 100, "D": 45},
+    dims={"S": 60, "D": 120},
+    hidden_dims={"S": 80, "D": 105},
 )
 
 
@@ -201,21 +202,30 @@ def drop_value(seen):
     expect_no_collectives(seen)
 
 
-@exercise.check(one_seed, points=0.25, public=True, after=drop_value)
-def drop_rows(seen):
-    """drop: all rows have different masks, and the mask does not depend on the numbers in x"""
-    first, second = (step.out.value != 0 for step in seen.steps)  # the second call drops numbers that the first left
+@exercise.check([one_seed, dropped], points=0.25, public=True, after=drop_value)
+def drop_rows(one_seed, other_seeds):
+    """drop: all rows have different masks, devices and seeds have independent ones, and no mask depends on the
+    numbers in x"""
+    first, second = (
+        step.out.value != 0 for step in one_seed.steps
+    )  # the second call drops numbers that the first left
     if not np.array_equal(first, second):
         lost = int((first & ~second).sum())
         raise Failure(f"with the same seed, other numbers in x get a different mask: {lost} more are dropped")
     masks = len(np.unique(first, axis=0))
-    if masks < seen.dims["S"]:
-        raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
-    waves = np.fft.fft(np.where(first, 1.0, -1.0))
-    for row in range(len(first) - 1):
-        similar = np.fft.ifft(waves[row] * waves[row + 1 :].conj()).real.max(axis=1) / first.shape[1]
-        if similar.max() > 0.9:  # 1: equal after a shift
-            raise Failure(f"rows {row} and {row + 1 + similar.argmax()} have nearly the same mask, or the same shifted")
+    if masks < one_seed.dims["S"]:
+        raise Failure(f"{len(first)} rows have {masks} different masks", expected=len(first), actual=masks)
+    rate, n = one_seed.rate, one_seed.mesh["tp"]
+    seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], *other_seeds.steps)}
+    kept = {seed: np.where(step.x != 0, (step.out.value != 0) - (1 - rate), 0) for seed, step in seeds.items()}
+    expect_independent({f"row {row}": mask for row, mask in enumerate(first)})
+    expect_independent(
+        {
+            f"the masks of device tp={device} for {seed}": mask
+            for seed, masks in kept.items()
+            for device, mask in enumerate(np.split(masks, n))
+        }
+    )
 
 
 # -- misconceptions ----------------------------------------------------------------------------
@@ -397,10 +407,18 @@ def normed_after_the_gather(x, layers, dy):
     return y, dy, grads[::-1]
 
 
-@exercise.misconception(of=drop, fails=drop_rows, breaks="rows have different masks")
+@exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
 def dropped_alike(x, seed, *, rate):
     """Every device used the same key, so rows on different devices get the same masks. Fold the device's index along tp into the key."""
     return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
+def dropped_by_one_shifted_mask(x, seed, *, rate):
+    """You shift one mask by the seed. Then the steps of a training drop numbers in the same pattern. Draw a new mask for each seed."""
+    key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))
+    kept = jnp.roll(jax.random.bernoulli(key, 1 - rate, x.shape), seed % x.shape[1], axis=1)
+    return jnp.where(kept, x / (1 - rate), 0)
 
 
 @exercise.misconception(of=drop, fails=drop_rows, breaks="not on values")
@@ -443,7 +461,7 @@ def kept_with_rate(x, seed, *, rate):
     return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value, breaks="the mask depends on seed")
+@exercise.misconception(of=drop, fails=drop_value, breaks="masks depend on seed and place")
 def dropped_without_the_seed(x, seed, *, rate):
     """Your mask does not depend on the seed, so each step drops the same numbers. Make the key from the seed."""
     key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))

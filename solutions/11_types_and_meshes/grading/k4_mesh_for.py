@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def expect_mesh(seen, told):
     for args, got, want in seen.outcomes:
         call = f"for {args['strategies']} on {args['devices']} devices, nodes of {args['node']}, it "
         try:
-            mesh = [(str(axis), int(size)) for axis, size in got.value]
+            mesh = [(axis, operator.index(size)) for axis, size in got.value]
             wrong = "" if sorted(mesh) == sorted(want.value) else f"returned {got.value}: wrong axes or sizes"
         except (TypeError, ValueError):
             wrong = f"raised {got.error}" if got.error else f"returned {got.value!r}, no list of (axis, size)"
@@ -176,7 +177,7 @@ def rank_groups(seen):
     """groups: the ranks that differ along these axes only"""
     for args, got, want in seen.outcomes:
         try:
-            found = sorted(sorted(int(rank) for rank in group) for group in got.value)
+            found = sorted(sorted(operator.index(rank) for rank in group) for group in got.value)
         except (TypeError, ValueError):
             found = None
         if found != sorted(sorted(group) for group in want.value):

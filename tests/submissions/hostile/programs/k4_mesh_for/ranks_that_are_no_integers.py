@@ -1,0 +1,19 @@
+"""Every rank is off by less than one half.
+
+kind: numbers cut to integers
+earns: 0 of 0.5
+fails: rank_groups
+says: [[0.4, 1.4]
+"""
+
+import math
+
+import numpy as np
+
+
+def groups(mesh, axes):
+    names, shape = zip(*mesh, strict=True)
+    moved = [names.index(axis) for axis in axes]
+    size = math.prod(shape[axis] for axis in moved)
+    ranks = np.moveaxis(np.arange(math.prod(shape)).reshape(shape), moved, range(-len(moved), 0))
+    return (ranks.reshape(-1, size) + 0.4).tolist()
