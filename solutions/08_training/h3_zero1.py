@@ -27,8 +27,7 @@ y)²` over all rows and columns. Let g be the gradient of all parameters togethe
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
 | returns | (params, opt, loss before the step) | in their layouts above; loss whole |
 
-S is a multiple of N and at least the number of parameters. You choose the parameter to which each element of m and v
-belongs.
+S is a multiple of N and at least the number of parameters. You choose the order of the parameters in m and v.
 
 **What is checked**
 

@@ -166,7 +166,7 @@ many_units = exercise.call(
 
 @exercise.check([on_a_ring, many_units], points=0.25, after=train_traffic)
 def train_norms(wide, many_units):
-    """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
+    """train: a device normalizes only its own rows; the matmul of `hidden` at most twice, other matmuls once"""
     for seen in (wide, many_units):
         expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
         n, whole, _ = sizes_of(seen)
@@ -413,6 +413,32 @@ def dropped_alike(x, seed, *, rate):
     return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
 
 
+@exercise.misconception(form_of=normed_after_the_gather, breaks="a device normalizes only its own rows")
+def normed_after_the_gather_forward(x, layers, dy):
+    """As above, in the forward pass alone."""
+    kept, grads = [], []
+    for layer in layers:
+        hidden = jnp.tanh(norm(gather(x), layer["scale"]) @ layer["w1"])
+        kept.append((x, hidden))
+        x = x + scatter(hidden @ layer["w2"]) + layer["bias"]
+    y = x
+    for layer, (x, hidden) in zip(reversed(layers), reversed(kept), strict=True):
+        due = gather(dy)
+        back = (due @ layer["w2"].T) * (1 - hidden**2)
+        dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
+        grad = {"w1": gather(norm(x, layer["scale"])).T @ back, "w2": hidden.T @ due}
+        grads.append(summed(grad | {"scale": dscale, "bias": dy.sum(axis=0)}))
+        dy = dy + dx
+    return y, dy, grads[::-1]
+
+
+@exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
+def dropped_alike_in_rows(x, seed, *, rate):
+    """You drew one mask and used it for all rows of a device. Draw a number for each row and column."""
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x[:1].shape), x / (1 - rate), 0)
+
+
 @exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
 def dropped_by_one_shifted_mask(x, seed, *, rate):
     """You shift one mask by the seed. Then the steps of a training drop numbers in the same pattern. Draw a new mask for each seed."""
@@ -472,6 +498,12 @@ def dropped_without_the_seed(x, seed, *, rate):
 def block_bytes_of_two_pairs(S, D, N):
     """You counted a gather and a reduce-scatter in each pass. A device does not keep the gathered rows, so the backward pass gathers them again."""
     return 4 * 2 * S * D * (N - 1) / N
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_of_numbers(S, D, N):
+    """You counted numbers, not their bytes. A bfloat16 has two bytes."""
+    return 5 * S * D * (N - 1) / N
 
 
 @exercise.misconception(of=block_bytes)
