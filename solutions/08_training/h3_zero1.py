@@ -104,7 +104,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 @exercise.number(
     points=1,
     unit="GB",
-    params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
+    params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [10, 12, 14], "N": [8, 16]},
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
     hints=[
         "Which of the arrays does ZeRO-1 cut?",
