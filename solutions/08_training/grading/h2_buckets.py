@@ -489,7 +489,11 @@ def bucketed_all_in_one(ws, x, y, *, plan):
     return unravel(jax.lax.psum(flat, "dp"))
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_budget, breaks="2 (N−1)/N bytes for each byte of gradient")
+@exercise.misconception(
+    of=bucketed_grads,
+    fails=[bucketed_budget, bucketed_narrow],
+    breaks="2 (N−1)/N bytes for each byte of gradient",
+)
 def bucketed_in_whole_arrays(ws, x, y, *, plan):
     """You send each bucket in an array that holds all gradients, with zeros for those outside the bucket. Send only the gradients of the bucket."""
     grads, total = own_grads(ws, x, y), 0
