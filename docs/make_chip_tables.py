@@ -469,6 +469,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     errors: dict[str, list[float]] = {"bfloat16 matmuls": [], "float32 matmuls or none": []}
+    longer: dict[str, list[float]] = {}
     for asked in references(course):
         (answer,) = compiled.of([asked])
         about, line, clock = timelines(answer, asked.on)
@@ -485,11 +486,13 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         took = measured.get(asked.name)
         what = "bfloat16 matmuls" if asked.name.startswith(BFLOAT16) else "float32 matmuls or none"
         errors[what].append((line.step - clock.step) / clock.step)
+        if what == "bfloat16 matmuls":
+            longer.setdefault(asked.on.partition(":")[0], []).append(line.products / clock.products)
         rows.append(
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
             f"| {' | '.join(parts)} | {show_time(round(took['seconds'] * 1e12)) if took else '-'} |"
         )
-    return "\n".join([*rows, "", error_text(errors), ""])
+    return "\n".join([*rows, "", f"{error_text(errors)} {longer_text(longer)}", ""])
 
 
 BFLOAT16 = (
@@ -500,39 +503,47 @@ BFLOAT16 = (
 
 
 def memory_table(course: Course, compiled: Compiled) -> str:
-    """What a device holds by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
-    rows = ["| task | compiler | in the program's order | | in the clock's order | |", "|---|---|---|---|---|---|"]
-    program, clock, sized = [], [], {on: [] for on in SLICES}
+    """Return the memory of a device by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
+    rows = ["| task | compiler | in the program's order | | in the clock's order | | as on a TPU | |", f"|{'---|' * 8}"]
+    everything = f"05 to 13 | {SLICES[0]}"
+    errors: dict[str, tuple[list[float], list[float]]] = {
+        modules: ([], []) for modules in (everything, *(f"05, 06, 08 | {on}" for on in SLICES))
+    }
+    in_time = []
     for asked in held(course):
         (answer,) = compiled.of([asked])
         seen = answer.finding
         assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule), asked.name
         assert seen.operations is not None
         _, _, line = timelines(answer, asked.on)
-        due = seen.compiled.held
-        peak = live_memory(seen.operations).peak
-        cells = [_apart(peak, due, program)]
-        for on, errors in sized.items():
-            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], on))
-            if asked.ask.exercise in REFERENCES and isinstance(made, Schedule):
-                errors.append(peak / made.held - 1)
-        cells.append(_apart(line.memory.peak, due, clock) if line else "- | -")
+        clock, due = line.memory.peak if line else None, seen.compiled.held
+        program, on_tpu = (live_memory(seen.operations, on_tpu=how).peak for how in (False, True))
+        for row, (plain, stored) in errors.items():
+            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], row.split(" | ")[1]))
+            if isinstance(made, Schedule) and (row == everything or asked.ask.exercise in REFERENCES):
+                plain.append(program / made.held - 1)
+                stored.append(on_tpu / made.held - 1)
+        in_time += [clock / due - 1] if clock else []
+        cells = [
+            f"{show_bytes(peak)} | {peak / due - 1:+.0%}" if peak else "- | -" for peak in (program, clock, on_tpu)
+        ]
         keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if k == "scheme")
         title = f"{asked.ask.exercise.split('_')[0].upper()} {asked.ask.task}" + (f" ({keyword})" if keyword else "")
         rows.append(f"| {title} | {show_bytes(due)} | {' | '.join(cells)} |")
-    text = (
-        f"The median error is {_typical(program)} in the program's order ({len(program)} rows) and {_typical(clock)} in "
-        f"the clock's ({len(clock)} rows)."
-    )
-    medians = ", ".join(f"{_typical(errors)} on {on}" for on, errors in sized.items())
-    text += f" For modules 05, 06 and 08 alone it is {medians}, in the program's order."
-    return "\n".join([*rows, "", text, ""])
+    text = f"In the clock's order the median error is {_typical(in_time)} on {SLICES[0]} ({len(in_time)} programs)."
+    return "\n".join([*rows, "", *_medians(errors), "", text, ""])
 
 
-def _apart(ours: int, due: int, errors: list[float]) -> str:
-    """Return two cells: memory by liveness, and how far it is from the compiler's."""
-    errors.append(ours / due - 1)
-    return f"{show_bytes(ours)} | {errors[-1]:+.0%}"
+def _medians(errors: Mapping[str, tuple[list[float], list[float]]]) -> list[str]:
+    """Return a table of the median errors of memory, with a row for each slice."""
+    rows = [
+        "| slice | programs | median error in the program's order | as on a TPU | range as on a TPU |",
+        f"|{'---|' * 5}",
+    ]
+    for on, (plain, stored) in errors.items():
+        apart = f"{min(stored):+.0%} to {max(stored):+.0%}"
+        rows.append(f"| {on} | {len(plain)} | {_typical(plain)} | {_typical(stored)} | {apart} |")
+    return rows
 
 
 def _typical(errors: Sequence[float]) -> str:
@@ -547,6 +558,13 @@ def error_text(errors: Mapping[str, Sequence[float]]) -> str:
         if found
     ]
     return f"{'; '.join(parts)}."
+
+
+def longer_text(longer: Mapping[str, Sequence[float]]) -> str:
+    """Return how many times the clock's time the compiler's matmuls take, by chip."""
+    parts = [f"{min(found):.2f} to {max(found):.2f} times on {chip}" for chip, found in longer.items()]
+    first = parts[0].replace("times", "times the clock's time")
+    return f"Matmuls of the bfloat16 rows take, by the compiler's cycles, {', '.join([first, *parts[1:]])}."
 
 
 def _both(clock: int, compiler: int) -> str:

@@ -6,7 +6,7 @@ from grader import stopping
 
 
 def main() -> None:
-    """Import the commands, which takes a while, and run the one that was typed."""
+    """Import the commands, which takes a while, and run the command that the user typed."""
     stopping.stop_at_once()
     from grader import cli
 

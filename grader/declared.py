@@ -1,6 +1,7 @@
 """Validation of declarations: each function takes an author's value and returns it, or raises AuthorError.
 
-``exercise`` calls these while an author's file is executed, so that ``course`` can report the line of the declaration.
+``exercise`` calls these functions while an author's file is executed, so that ``course`` can report the line of the
+declaration.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def spelt(called: str) -> Callable[[F], F]:
     """Report unknown or missing arguments of a function by the name that authors write.
 
     Args:
-        called: such as ``exercise.number``.
+        called: the function's name for authors, such as ``exercise.number``.
     """
 
     def around(fn: F) -> F:
@@ -50,7 +51,7 @@ def spelt(called: str) -> Callable[[F], F]:
 
 
 def _misfit(called: str, signature: inspect.Signature, args: tuple, named: Mapping[str, Any]) -> str:
-    """Return which argument is unknown or missing; '' if none is."""
+    """Return a text that names the unknown or missing argument; '' if the arguments fit."""
     if len(args) == 2 and inspect.isfunction(args[1]) and not named:
         return f"it takes arguments: write @{called}(...) above {args[1].__name__}"
     parameters = signature.parameters.values()
@@ -83,7 +84,7 @@ def a(value: object) -> str:
 
 
 def whole(value: object) -> bool:
-    """Return whether this is a count, 1 or more."""
+    """Return whether ``value`` is an integer of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
@@ -109,7 +110,7 @@ def meshes(value: Any) -> tuple[dict[str, int], ...]:
 
 
 def dims(name: str, value: Any) -> dict[str, Size]:
-    """Return sizes by dimension. Some may depend on the mesh. ``name``: the keyword for the message."""
+    """Return the size of each dimension; a size may depend on the mesh. ``name``: the keyword for error messages."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -172,10 +173,10 @@ def dtype(value: Any) -> str:
 
 
 def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int], of: str) -> None:
-    """Raise AuthorError if a dimension of an array has no size in ``sizes``, or is not cut evenly.
+    """Raise AuthorError if a dimension has no size in ``sizes``, an axis is not in the mesh, or a cut is uneven.
 
     Args:
-        of: the author's name for ``sizes``: dims, hidden_dims.
+        of: the keyword with which the author gives ``sizes``: dims or hidden_dims.
     """
     for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
         if isinstance(dim, str) and dim not in sizes:
@@ -190,7 +191,7 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
 
 
 def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]) -> Timing:
-    """Return the slice, axes and profile for laying out a program in time. Each of the meshes must fit on the slice."""
+    """Return the slice, axes and profile of a program's timeline. Raises AuthorError if a mesh does not fit."""
     if not isinstance(on, str):
         raise AuthorError(f'on is {a(on)}, not a slice such as "v5e:2x4"')
     if profile not in ASYNCHRONOUS:
@@ -246,7 +247,7 @@ def mapping(name: str, value: Any, such_as: str) -> dict[str, Any]:
 
 
 def params(value: Any) -> dict[str, Sequence[Any]]:
-    """Return a question's choices by parameter."""
+    """Return the values from which each parameter of a question is drawn."""
     found = mapping("params", value, '{"X": [4, 8]}')
     for name, choices in found.items():
         if isinstance(choices, str | Mapping) or not isinstance(choices, Sequence) or not choices:
@@ -265,7 +266,7 @@ def draws(fn: Any) -> tuple[str, ...]:
     such_as = "lambda rng, shape: rng.permutation(shape[0])"
     try:
         found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())
-    except (TypeError, ValueError):  # a builtin without a signature
+    except (TypeError, ValueError):  # raised for a builtin without a signature
         raise AuthorError(f"draw is {a(fn)}, which does not show its parameters: write {such_as}") from None
     first, rest = found[:2], [p for p in found[2:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
@@ -276,10 +277,10 @@ def draws(fn: Any) -> tuple[str, ...]:
 
 
 def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
-    """Raise AuthorError if ``fn`` cannot be called with keywords of these names."""
+    """Raise AuthorError if ``fn`` cannot be called with keyword arguments of these names."""
     try:
         signature = inspect.signature(fn)
-    except (TypeError, ValueError):  # a builtin without a signature
+    except (TypeError, ValueError):  # raised for a builtin without a signature
         return
     names = list(names)
     try:
@@ -298,7 +299,7 @@ def takes_in_order(fn: Callable[..., Any], count: int) -> None:
 
 
 def keywords(name: str, value: Any) -> dict[str, Any]:
-    """Return static keywords. ``name``: the keyword for the message."""
+    """Return the static keyword arguments of a call. ``name``: the declaration's keyword for error messages."""
     found = mapping(name, value, '{"dim": 0}')
     plain(name, found)
     return found
@@ -316,7 +317,7 @@ def plain(what: str, values: Mapping[str, Any]) -> None:
 
 
 def kinds(name: str, value: Any, kind: type, due: str) -> tuple[Any, ...]:
-    """Return one or several declarations as a tuple. ``due``: the expected kind, for the message."""
+    """Return one or several declarations as a tuple. ``due``: the expected kind in words, for error messages."""
     found = (value,) if isinstance(value, kind) or not isinstance(value, Sequence) or isinstance(value, str) else value
     for one in found:
         if not isinstance(one, kind):

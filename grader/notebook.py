@@ -1,4 +1,4 @@
-"""``check``, ``explain`` and ``show`` for a notebook, for the definitions in its cells."""
+"""``check``, ``explain`` and ``show`` for the definitions in a notebook's cells."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def explain(
         name: the exercise, or one of its tasks.
         namespace: where its tasks are defined; by default the caller's globals.
         on: a slice such as "v5e:2x4": show the functions' timelines on it, too.
-        mesh, dims: used instead of the exercise's. With ``on`` nothing runs, so sizes may be as large as in papers.
-        profile: which collectives run beside the core.
+        mesh, dims: replace the exercise's. With ``on`` no program runs, so sizes may be as large as in papers.
+        profile: the name of a set of collectives that run beside the core.
     """
     from rich.console import Console
 
@@ -86,7 +86,7 @@ def explain(
 
 
 def show(array: Any, title: str = "") -> None:
-    """Draw which part of an array each device of its mesh holds: as a picture in a notebook, else as text.
+    """Draw the part of an array that each device of the array's mesh holds: a picture in a notebook, else text.
 
     Raises TypeError with a suggestion if the array is not on a mesh.
     """
@@ -98,7 +98,7 @@ def show(array: Any, title: str = "") -> None:
 
 
 def picture_of(array: Any, title: str = "") -> Picture:
-    """Return the layout of a JAX array. Raises TypeError if it is not on a mesh."""
+    """Return the layout of a JAX array. Raises TypeError if the array is not on a mesh."""
     sharding: Any = getattr(array, "sharding", None)
     mesh: Any = getattr(sharding, "mesh", None)
     if not getattr(mesh, "axis_names", ()) or not hasattr(mesh, "devices"):
@@ -117,7 +117,7 @@ def picture_of(array: Any, title: str = "") -> Picture:
 
 
 def in_notebook() -> bool:
-    """Return whether this is a notebook's kernel, or IPython's prompt."""
+    """Return whether this process is a notebook's kernel or an IPython prompt."""
     try:
         from IPython.core.getipython import get_ipython
     except ImportError:
@@ -126,7 +126,7 @@ def in_notebook() -> bool:
 
 
 def show_html(fragment: str) -> None:
-    """Show an HTML fragment below the cell. Rounds move if the front end runs scripts; else they are a table."""
+    """Show an HTML fragment below the cell. Rounds are animated if the front end runs scripts, else a table."""
     from IPython.display import HTML, display
 
     moves = "data-rounds=" in fragment
@@ -134,7 +134,7 @@ def show_html(fragment: str) -> None:
 
 
 def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -> list[Explained]:
-    """Explain the notebook's own functions. Raises CourseError in one line, as the command does."""
+    """Explain the notebook's own functions. Raises CourseError with a message of one line."""
     course = course_around()
     exercise, task = explaining.chosen(course, name)
     asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)
@@ -143,7 +143,7 @@ def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -
 
 
 def graded(name: str, namespace: dict[str, Any]) -> Report:
-    """Return the report on one exercise. Without the solutions only public checks count, as in the command ``check``.
+    """Return the report on one exercise. In a course without solutions, as learners have it, only public checks count.
 
     Raises CourseError for an unknown exercise.
     """

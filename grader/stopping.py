@@ -1,8 +1,8 @@
 """Ctrl-C ends a command with one sentence, at any time.
 
-By default, Python shows a traceback during its imports. It drops an interruption inside a callback (JAX has one in the
-garbage collector), so that the command continues. It raises one in the middle of imports, which turn it into an
-ImportError or, in C++, a crash.
+By default, Ctrl-C while a command imports modules shows a traceback. Inside a callback (JAX has one in the garbage
+collector), Python drops the KeyboardInterrupt, so that the command continues. Inside an import, the KeyboardInterrupt
+may become an ImportError or, in C++ code, a crash.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any, NoReturn
 
 STOPPED = 130
 SENTENCE = "shardlings: stopped; run the same command again to go on"
-AGAIN_AFTER = 0.05  # seconds to wait for an uninterruptible section to end
+AGAIN_AFTER = 0.05  # seconds after which a dropped interruption is repeated
 
 _asked = threading.Event()
 
 
 def stop_at_once() -> None:
-    """Let Ctrl-C end the process at once, which is safe while it only imports."""
+    """Let Ctrl-C end the process at once, which is safe while the process only imports modules."""
     _on_interrupt(lambda *_: stop())
 
 
 def stop_in_order() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, again if one was dropped. Afterwards ``asked`` returns True."""
+    """Let Ctrl-C raise KeyboardInterrupt. If Python drops the exception, raise it again."""
     sys.unraisablehook = _raise_again
     _on_interrupt(_interrupt)
 
 
 def asked() -> bool:
-    """Return whether the user interrupted the process. Errors raised after that may be consequences."""
+    """Return whether the user pressed Ctrl-C. Errors raised after that may be consequences."""
     return _asked.is_set()
 
 
 def stop() -> NoReturn:
-    """Print the sentence and exit without Python's own exit, which would wait for threads and report the signal."""
+    """Print SENTENCE and exit without Python's own exit, which would wait for threads and report the signal."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"{SENTENCE}\n")):
         try:
             stream.write(text)
@@ -49,7 +49,7 @@ def stop() -> NoReturn:
 
 
 def _on_interrupt(handler: Any) -> None:
-    """Set the handler, unless the parent process has interruptions ignored."""
+    """Set the handler for Ctrl-C, unless the parent process started this one with Ctrl-C ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, handler)
 
@@ -71,7 +71,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _raise_again(dropped: Any) -> None:
-    """Repeat an interruption that was dropped in a callback, once the callback is over."""
+    """Interrupt again after Python dropped a KeyboardInterrupt in a callback, when the callback is over."""
     if isinstance(dropped.exc_value, KeyboardInterrupt):
         _once_more()
     else:
@@ -85,7 +85,7 @@ def _once_more() -> None:
 
 
 def _signal_again() -> None:
-    """Send a signal to the main thread, which may be waiting: only a signal to that thread ends the wait."""
+    """Send a signal to the main thread. If the main thread waits, only a signal to this thread ends the wait."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

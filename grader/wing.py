@@ -1,7 +1,7 @@
-"""The parts that a wing may offer, and the installed wings.
+"""The parts that a wing (an optional part of the grader) may offer, and the installed wings.
 
-The core never imports a wing by name. It finds the folders of ``grader.wings`` that have a ``wing.py``, and imports a
-wing's offer when a command needs it. Each ``wing.py`` holds one ``WING``.
+The core never imports a wing by name. The core finds the folders of ``grader.wings`` that have a ``wing.py``, and
+imports a wing's function when a command needs the function. Each ``wing.py`` holds one ``WING``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ WING_OF = {
     "publish": "publish",
     "similar": "similar",
 }
-"""The wing of each command. A wing that is not installed cannot name its commands itself."""
+"""The wing of each command, for error messages: a wing that is not installed cannot name its commands."""
 EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
-"""The optional dependencies of a wing, in pip's format."""
+"""The extra with a wing's optional dependencies, as pip spells extras."""
 
 
 class WingError(Exception):
@@ -33,11 +33,11 @@ class WingError(Exception):
 
 @dataclass(frozen=True)
 class Wing:
-    """One wing's offers, each as ``module.attribute`` below its folder; empty if it has none.
+    """The functions that one wing offers, each as ``module.attribute`` below the wing's folder; "" for none.
 
     Attributes:
         commands: functions for the command line, by name.
-        exports: functions for ``export --to``, by format, called with the course, a path, exercises and the isolation.
+        exports: functions for ``export --to``, by format, with arguments (course, path, exercises, isolation).
         notebook: functions that learners import from ``grader.notebook``, by name.
         browser: for ``watch --browser``, a function that returns the ``WatchLoop`` with the page.
         chip: for ``--backend tpu:SLICE``, a function that returns a ``batch.backends.Compiler``.
@@ -70,7 +70,7 @@ def wings() -> dict[str, Wing]:
 
 
 def commands() -> dict[str, str]:
-    """Return the place of each command, for ``load``."""
+    """Return the import path of each command's function, for ``load``."""
     return {
         name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in sorted(offered.commands.items())
     }
@@ -84,33 +84,33 @@ def load(place: str) -> Any:
 
 
 def offered(what: str) -> list[Any]:
-    """Return each wing's offer under one attribute of ``Wing``, imported."""
+    """Import and return what the installed wings offer under this attribute of ``Wing``."""
     return [load(f"{name}.{place}") for name, wing in wings().items() if (place := getattr(wing, what))]
 
 
 def exports() -> dict[str, str]:
-    """Return the place of the writer of each format, for ``load``."""
+    """Return the import path of each export format's function, for ``load``."""
     return {form: f"{name}.{place}" for name, wing in wings().items() for form, place in wing.exports.items()}
 
 
 def for_notebooks() -> dict[str, str]:
-    """Return the place of each function that notebooks import, for ``load``."""
+    """Return the import path of each function that notebooks import, for ``load``."""
     return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
 def install(extra: str = "") -> str:
-    """Return how to install shardlings with an extra. Never by name: on an index, anyone may register the name."""
+    """Return how to install a checkout with an extra. An index may have a foreign package named shardlings."""
     return f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'"
 
 
 def missing(asked: str, wing: str) -> WingError:
-    """Return the error for a command or an option with a wing that is not installed."""
+    """Return the error for a command or an option whose wing is not installed."""
     how = install(EXTRAS.get(wing, ""))
     return WingError(f"{asked} needs the wing grader/wings/{wing}, which is not installed; {how}")
 
 
 def needed(what: str, option: str) -> Any:
-    """Return the offer of the one wing that ``option`` needs. Raises WingError."""
+    """Import and return the function that ``option`` needs from a wing. Raises WingError if no wing offers one."""
     found = offered(what)
     if not found:
         raise missing(option, what)

@@ -81,7 +81,7 @@ class Page:
     def __init__(self, address: str) -> None:
         from websocket import create_connection
 
-        self._socket = create_connection(address, timeout=60, suppress_origin=True)
+        self._socket = create_connection(address, timeout=300, suppress_origin=True)
         self._numbers = itertools.count(1)
         self.told: list[str] = []
         self.asked: list[str] = []

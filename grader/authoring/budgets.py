@@ -1,8 +1,8 @@
-"""Propose budgets from a reference: check lines that hold on every mesh and for every size that was tried.
+"""Propose budgets from a reference: lines for checks that hold on every mesh and with all sizes that were tried.
 
-Each number is written as a formula: a factor times dimensions, divided by sizes of mesh axes, and possibly times N - 1
-for an axis of size N. If no such formula fits all programs, no line is written. A line is a proposal: only the author
-knows whether it is the *best* budget. Memory gets no line, because its budget also needs a wrong program.
+Each number has a formula: a factor times dimensions, divided by sizes of mesh axes, and possibly times N - 1 for an
+axis of size N. If no such formula fits all programs, the budget is not proposed. Only the author knows whether a
+proposed budget is the *best* budget. Memory budgets are not proposed, because they also need a wrong program.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # largest factor in a formula; a larger one explains nothing
+MOST = 1 << 16  # the largest factor in a formula, because a larger factor explains nothing
 Key = tuple[str, tuple[str, ...]]
 
 
 def check_lines(programs: Sequence[Explained]) -> list[str]:
-    """Return lines to paste into a task's checks, from its programs on several meshes and with several sizes.
+    """Return lines to paste into a task's checks.
 
-    Programs of timing calls, which never run, give lines about time.
+    Args:
+        programs: the task's programs on several meshes and with several sizes. Programs of timing calls, which never
+            run, give lines about time.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
@@ -48,25 +50,30 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """Return lines for the longest step, rounded up to microseconds, and for collectives that all programs overlap."""
+    """Return budget lines: the longest step time in whole microseconds, and collectives that all programs overlap."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
     longest = -(-max(t.step for t in found) // US)
-    hidden = [k for k in dict.fromkeys(k for t in found for k in t.shares()) if all(_is_hidden(t, k) for t in found)]
-    return [f"expect_step_time(seen, at_most={longest}e-6)", *(f'expect_overlap(seen, "{kind}")' for kind in hidden)]
+    work = float(f"{min(t.products for t in found) / 1e12:.4g}")
+    kinds = dict.fromkeys(kind for t in found for kind in t.shares()) if work else {}
+    hidden = [kind for kind in kinds if all(_is_hidden(t, kind, work) for t in found)]
+    return [
+        f"expect_step_time(seen, at_most={longest}e-6)",
+        *(f'expect_overlap(seen, "{kind}", work={work:g})' for kind in hidden),
+    ]
 
 
-def _is_hidden(timeline: Timeline, kind: str) -> bool:
+def _is_hidden(timeline: Timeline, kind: str, work: float) -> bool:
     try:
-        expect_overlap(Seen({}, clock=lambda **_: timeline), kind)
+        expect_overlap(Seen({}, clock=lambda **_: timeline), kind, work=work)
     except Failure:
         return False
     return True
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """Yield the total bytes that a device sends: the sum of the bounds of all groups of axes."""
+    """Yield the total bytes that a device sends: the sum over all groups of mesh axes."""
     yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
@@ -74,7 +81,7 @@ def _all_traffic(p: Explained) -> Iterator[Interval]:
 
 
 def _collectives_line(programs: Sequence[Explained]) -> str:
-    """Return ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if no such line is right."""
+    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if none is right."""
     if any(c.partial for p in programs for c in p.collectives):
         return ""
     tables = [_counts(p.collectives) for p in programs]
@@ -98,7 +105,7 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Return True if all these axes have several devices. Nothing moves over other axes, so lines omit them."""
+    """Return True if all these axes have several devices. Over an axis with one device, no data move."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -107,13 +114,13 @@ def _quoted(axes: tuple[str, ...]) -> str:
 
 
 def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
-    """Return ``_count_formula`` of the counts; '' if a program's count is missing or not exact."""
+    """Return a formula for the counts as ``_count_formula`` does; '' if a program's count is missing or inexact."""
     exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
     return _count_formula(axes, exact) if len(exact) == len(counts) else ""
 
 
 def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
-    """Return the simplest formula that gives the number of executions from the axes' size; '' if none fits."""
+    """Return the simplest formula for a collective's executions on every mesh; '' if no formula fits."""
     first = counts[0][1]
     n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
     n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
@@ -130,9 +137,9 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 
 
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
-    """Return Python text of a product of sizes that gives each of these values; '' if there is none.
+    """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the one with the smallest factor, because it leaves the least unexplained.
+    If several products fit, return the one with the smallest constant factor, because its sizes explain the most.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -144,7 +151,7 @@ def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
 
 
 def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
-    """Return the integer, at most MOST, that multiplies each size to its value; 0 if there is none."""
+    """Return the integer value / size, at most MOST, if all programs have an equal one; else 0."""
     if any((v == 0) != (s == 0) for v, s in zip(values, sizes, strict=True)):
         return 0
     ratios = [v / s for v, s in zip(values, sizes, strict=True) if s]
@@ -154,9 +161,9 @@ def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
 
 
 def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
-    """Yield (text, values) of each product of dimensions, divided by axis sizes, with or without N - 1 of an axis.
+    """Yield (code, values) of each product of dimensions, divided by axis sizes, with or without N - 1 of an axis.
 
-    The text has a placeholder for the factor. There is one value per program.
+    The code has a placeholder for a constant factor. ``values`` has the product's value for each program.
     """
     dims = _varied([p.dims for p in programs])
     axes = _common([p.mesh for p in programs])
@@ -177,7 +184,7 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the dimensions that have several sizes here; the others look like constants."""
+    """Return the dimensions that have several sizes. A formula cannot use a dimension with only one size."""
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -14,7 +14,7 @@ PICTURE_WIDTH = 76
 
 
 def declaration_problems(exercise: Exercise, most_words: int | None = None) -> Iterator[str]:
-    """Yield problems: missing parts, more than ``most_words`` words in the statement, checks without points."""
+    """Yield problems: missing parts, a statement of more than ``most_words`` words, checks without points."""
     if most_words is not None and (words := words_in(exercise.statement)) > most_words:
         yield (
             f"the statement has {words} words before {FURTHER!r}, course.yaml allows statement_words: {most_words}; "
@@ -47,20 +47,20 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
 
 
 def _timed_without_values(exercise: Exercise) -> list[Call]:
-    """Return the timing calls whose values no check judges."""
+    """Return the calls of ``exercise.timing`` whose values no check judges."""
     calls = list(dict.fromkeys(call for check in exercise.checks.values() for call in check.calls))
     timing = [call for call in calls if isinstance(call, Call) and call.timed is not None]
     return [call for call in timing if call.timed not in calls]
 
 
 def words_in(statement: str) -> int:
-    """Count words outside of fenced pictures and programs. Tables count, but their rules and cell borders do not."""
+    """Count a statement's words outside of fenced blocks. Words in tables count, but table lines and borders do not."""
     prose = re.sub(r"^[ \t]*```.*?^[ \t]*```", "", statement, flags=re.MULTILINE | re.DOTALL)
     return sum(any(map(str.isalnum, word)) for word in prose.split())
 
 
 def wide_lines(statement: str) -> list[str]:
-    """Return lines of pictures and formulas (fenced, or indented by four) too wide for a terminal of 80 columns."""
+    """Return the lines of pictures and formulas (fenced, or indented by four) that exceed a terminal of 80 columns."""
     found, fenced = [], False
     for line in statement.splitlines():
         if line.lstrip().startswith("```"):

@@ -1,4 +1,4 @@
-"""Check the inputs of calls: hidden sizes are as awkward as public ones, and draws are reproducible."""
+"""Check the inputs of calls: hidden sizes are at least as uneven as public sizes, and draws are reproducible."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from grader.judging.plan import arrays_of, plan
 
 
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
-    """Yield the calls with hidden sizes that are easier than public ones.
+    """Yield a problem for each call whose hidden sizes are easier than its public sizes, see ``tame_dims``.
 
-    A call that ``exercise.timing`` times represents large sizes, which are even on each device. So its sizes may be
-    even, if its task has another call.
+    A call of ``exercise.timing``, and the call that it times, may have sizes that are even on each device, as large
+    sizes are. The timed call may have such sizes only if the task also has an untimed call.
     """
     calls = {id(call): call for check in exercise.checks.values() for call in check.calls if isinstance(call, Call)}
     timed = {id(call.timed) for call in calls.values()}
@@ -29,10 +29,10 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 
 
 def tame_dims(call: Call) -> Iterator[str]:
-    """Yield the hidden dimensions that are easier than public ones.
+    """Yield a problem for each hidden dimension that is easier than the public dimension.
 
-    Easier means that an odd block becomes even, that a sharded dimension is even on every mesh, or that two dimensions
-    are equal.
+    A hidden dimension is easier in three cases: its part on a device is even where the public part is odd, its part is
+    even on every mesh, or two hidden dimensions are equal.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
     for (dim, mesh), size in hidden.items():
@@ -47,7 +47,7 @@ def tame_dims(call: Call) -> Iterator[str]:
 
 
 def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
-    """Return the size on one device of each sharded dimension, by the dimension's name and the mesh."""
+    """Return the size of one device's part of each sharded dimension, by (name of the dimension, mesh)."""
     found: dict[tuple[str, tuple], int] = {}
     for mesh in call.meshes:
         dims = call.sizes(mesh, hidden=hidden)
@@ -59,7 +59,7 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield arguments and hidden cases that depend on more than the generator given to ``draw`` or ``hidden``.
+    """Yield a problem if arguments or hidden cases depend on more than the generator given to ``draw`` or ``hidden``.
 
     Raises AuthorError for values that cannot be drawn.
     """

@@ -1,7 +1,7 @@
-"""Show each question with a worked key, and find keys in the wrong unit.
+"""Show each question with a worked key (its right answer), and find keys in the wrong unit.
 
-A question's function returns SI units. The usual mistake is to return the question's own unit. Then the text and the
-key look right, but students with the right answer get no points.
+The function of a question returns its key in SI units. Authors may return the unit of the question's text by mistake.
+Then text and key look right, but students with the right answer get no points.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from grader.judging.answers import kind_of, label_of, wanted
 from grader.judging.units import BadAnswer, show, unit_of
 
 LEAST_WORDS = 4
-"""A label with fewer words is a fragment that needs the sentence before it."""
+"""A question's label with fewer words cannot be understood alone."""
 LEAST, MOST = 1e-3, 1e7
-"""The range of plausible numbers before a unit. Outside of it, an author would choose another prefix."""
+"""The range of plausible numbers before a unit. For a number outside this range, authors use another unit prefix."""
 UNIT = r"[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?"
 ASKED = re.compile(rf"\bhow many\s+({UNIT})", re.IGNORECASE)
 LONG = re.compile(r"\bhow long\b", re.IGNORECASE)
@@ -30,7 +30,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
     """Yield each question with its key for some numbers: ``time: How long does it take? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
-            continue  # the staff grades it, so its good answer is not a key
+            continue  # a person grades an answer in words, so the question has no key
         drawn = course.params(question, "verify")
         numbers = ", ".join(f"{name}={value}" for name, value in drawn.items() if name != ORDER)
         kind = kind_of(question, drawn)
@@ -39,7 +39,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield problems: a fragment as label, a unit that does not fit the text, implausible numbers, constant entries."""
+    """Yield problems: a label that is too short, a unit that does not fit the text, implausible numbers, constants."""
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
@@ -78,7 +78,7 @@ def _number_problems(question: Question) -> Iterator[str]:
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
-    """Yield the entries of a table with partial credit that are equal in every draw: students can copy them."""
+    """Yield table entries with partial credit that are equal in every draw, because students can copy such entries."""
     if not isinstance(question.answer, Table) or not question.answer.partial:
         return
     found: dict[tuple[str, str], set[float]] = {}
@@ -93,7 +93,7 @@ def _constant_entries(question: Question) -> Iterator[str]:
 
 
 def units_of(question: Question) -> Mapping[str, str]:
-    """Return the unit of each number of the answer, by column; '' is the column of a single number."""
+    """Return the unit of each column of the question's answer. A single number has the column ''."""
     match question.answer:
         case Quantity(unit=unit):
             return {"": unit}
@@ -103,7 +103,7 @@ def units_of(question: Question) -> Mapping[str, str]:
 
 
 def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (words, kind of quantity) for each "how many UNIT" and "how long" of a text."""
+    """Yield (words, kind of quantity) for each phrase "how many UNIT" or "how long" in a question's text."""
     for found in ASKED.finditer(" ".join(text.split())):
         for words in (found[1], found[1].split()[0]):
             try:
@@ -116,7 +116,7 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield (column, value) for the key of one draw. Skip an invalid key, because another proof reports it."""
+    """Yield (column, value) of the key for one draw. Skip invalid keys, because another proof reports invalid keys."""
     if not units_of(question):
         return
     try:

@@ -12,15 +12,15 @@ from grader.course.loading import Course
 from grader.course.statements import Statement, statements
 from grader.exercise import Exercise
 
-LEAST_LINE = 16  # shortest line that is searched for, in characters; shorter ones occur in any file
-IDIOM = 3  # a line that occurs in this many exercises is an idiom
+LEAST_LINE = 16  # shortest line that is searched for, in characters; shorter lines may occur in any file
+IDIOM = 3  # a line that occurs in at least this many exercises is an idiom and reveals nothing
 LEAST_OPERATORS = 2
-NAMES_ALONE = re.compile(r"[\w\s,]*")  # such as a line of a call's arguments; it reveals nothing
+NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as a call's arguments, reveals nothing
 SIGNS = str.maketrans({"·": "*", "×": "*", "−": "-", "÷": "/", "'": '"'})
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield each secret line in learners' files, the course's seed in them, and solutions that texts reveal."""
+    """Yield each secret line and each seed in learners' files, and each part of a solution that texts reveal."""
     secrets = dict(secret_lines(course))
     for path, text in made.items():
         for line in text.splitlines():
@@ -36,9 +36,9 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 
 
 def told_solutions(course: Course) -> Iterator[str]:
-    """Yield solution lines and answer formulas that statements, questions and hints contain.
+    """Yield solution lines and answer formulas that statements, docstrings, questions and hints contain.
 
-    The last hint of a task or question may contain one, because it is almost the line.
+    The last hint of a task or question is not searched, because it may show the solution.
     """
     exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))
@@ -52,7 +52,7 @@ def told_solutions(course: Course) -> Iterator[str]:
 
 
 def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield (place, text) for everything that learners read of an exercise before its last hints."""
+    """Yield (place, text) for each text of an exercise that learners read, without last hints."""
     yield "the statement", f"{exercise.statement}\n{exercise.further}"
     for task in exercise.tasks.values():
         yield f"the docstring of {task.name}", task.fn.__doc__ or ""
@@ -63,7 +63,7 @@ def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
 
 
 def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield the lines of tasks and of private functions, and the formulas of answers, each with its owner."""
+    """Yield (description, code) for lines of tasks, answers and private functions, and for formulas of answers."""
     for part in statements(exercise, grading=False):
         if part.kind in ("task", "question", "private"):
             for line in _secret(part, set()):
@@ -75,7 +75,7 @@ def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str
 
 
 def _formulas(part: Statement) -> Iterator[str]:
-    """Yield the expressions that a question's function returns, if they have two operators or more."""
+    """Yield the expressions with at least LEAST_OPERATORS operators that a question's function returns."""
     for node in ast.walk(part.node):
         if isinstance(node, ast.Return) and node.value is not None:
             operators = sum(isinstance(inner, ast.BinOp) for inner in ast.walk(node.value))
@@ -84,7 +84,7 @@ def _formulas(part: Statement) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """Return text with ASCII operators and quotes, and white space only between words."""
+    """Return the text in a form for comparison: ASCII operators and quotes, white space only between words."""
     text = " ".join(text.translate(SIGNS).split())
     return re.sub(r" ?([-+*/%()\[\]{},.=<>@:]) ?", r"\1", text)
 
@@ -118,18 +118,18 @@ def _shown_lines(exercise: Exercise, parts: Sequence[Statement], public: set[str
 
 
 def _public_checks(exercise: Exercise) -> list[str]:
-    """Return the lines of public checks; an equal line in another exercise's hidden check is not secret."""
+    """Return the lines of public checks. Such a line is not secret if it also occurs in a hidden check."""
     public = {c.name for c in exercise.checks.values() if c.public}
     return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 
 
 def normal_form(line: str) -> str:
-    """Return a line without white space and comment, so that formatting does not hide a leak."""
+    """Return a line without white space and comment, so that lines with different formatting compare equal."""
     return "".join(line.split("  #")[0].split())
 
 
 def _given(part: Statement, public: set[str]) -> str:
-    """Return the part of a statement that learners are given."""
+    """Return the part of a top-level Python statement that learners are given."""
     if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text
     if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):

@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
-The judge runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the compared amounts.
-Asks with inputs from the course's seed (``Ask.secret``) do not count: amounts depend on sizes, and other asks have the
-same sizes.
+This module runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the amounts that a
+check compares with budgets. Asks with inputs from the course's seed (``Ask.secret``) do not count, because amounts
+depend only on sizes, and all sizes also occur in other asks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from grader.judging.seen import Answered
 ROOM = 1.1
 ROUNDING = 1e-9
 SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
-"""``expect`` functions whose amounts differ between coding styles. Their budgets are ``between(right, wrong)``."""
+"""``expect`` functions whose amounts depend on the coding style, with a word for the amount. Such functions need
+budgets ``between(right, wrong)``."""
 EXACT = "expect_collectives"
-"""The function whose budget is an exact number of collectives: a smaller number is wrong too."""
+"""The ``expect`` function whose budget is an exact number of collectives, so that smaller numbers are wrong too."""
 COUNTS = (EXACT, "expect_at_most")
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
@@ -42,9 +43,9 @@ Uses = Mapping[str, BudgetUse]
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check. Calls of a task share budgets.
+    """One budget of a check. All calls of a task share the budget.
 
-    ``number``: how many budgets with the same ``task``, ``word`` and ``what`` come before it.
+    ``number``: the number of earlier budgets in the check with equal ``task``, ``word`` and ``what``.
     """
 
     task: str
@@ -57,23 +58,23 @@ class BudgetKey:
 
 
 Places = Mapping[str, Uses]
-"""The uses of one budget, by mesh and sizes."""
+"""The uses of one budget, by a text with mesh and sizes."""
 
 
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
     """Yield a problem for each budget that does not separate right programs from wrong ones.
 
-    A ``between`` budget: on every mesh with every size, at least one misconception that names the check must exceed it.
-    All that exceed it must keep the margin.
+    A ``between`` budget: On every mesh with every size, at least one misconception that names the check must exceed the
+    budget. All misconceptions that exceed the budget must exceed it by the margin.
 
     A plain number is the amount that right programs need. On every mesh with every size, at least one right program
-    must come within the margin of it. On some mesh with some sizes, at least one misconception must exceed it by the
-    margin, or differ from it if the number is exact. Misconceptions that name an earlier check count too, because the
-    later check never judges them. So do misconceptions that exceed an earlier budget of the check.
+    must need at least the number minus the margin. On some mesh with some sizes, at least one misconception must exceed
+    the number by the margin, or differ from the number if it is exact. Misconceptions that name an earlier check also
+    count, because the later check never judges them. So do misconceptions that exceed an earlier budget of the check.
 
     Args:
-        right: findings of the reference and the alternatives, by the name that problems use.
-        wrong: findings of each misconception, by its name.
+        right: findings of the reference and of the alternatives, by names for messages.
+        wrong: findings of each misconception, by the misconception's name.
     """
     for one in measured(exercise, right, wrong):
         if one.separates:
@@ -90,9 +91,10 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        separates: True if the budget is a ``between``, or has to be one.
-        wrong: programs of misconceptions that name the check; for a plain number also of those that name an earlier
-            one.
+        separates: True if the budget is a ``between``, or has to be a ``between``.
+        right: amounts of right programs.
+        wrong: amounts of misconceptions that name the check. For a plain number also of misconceptions that name an
+            earlier check.
     """
 
     check: Check
@@ -121,7 +123,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the places whose budget is a ``between`` or has to be one; without ``separate`` the others."""
+    """Return the places whose budget has to be a ``between`` or is one; without ``separate``, all other places."""
     return {
         sizes: uses
         for sizes, uses in places.items()
@@ -130,14 +132,14 @@ def _places(places: Places, *, separate: bool) -> Places:
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:
-    """Yield the checks that must pass before this one is judged."""
+    """Yield the names of the checks that must pass before ``check`` is judged."""
     for name in check.after:
         yield name
         yield from _before(exercise, exercise.checks[name])
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
-    """Return the misconceptions that name one of these checks."""
+    """Return the findings of the misconceptions that are declared to fail one of these checks."""
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
@@ -150,7 +152,7 @@ def _by_budget(check: Check, amounts: Amounts, measuring: bool = False) -> Mappi
 
 
 def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
-    """Yield a problem for each mesh and sizes where no right program comes near the number."""
+    """Yield a problem for each mesh and sizes for which every right program needs much less than the number."""
     show = _shown(key.word)
     for sizes, uses in places.items():
         who, use = max(uses.items(), key=lambda one: one[1].amount)
@@ -162,7 +164,7 @@ def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
 
 
 def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[str]:
-    """Yield a problem if no wrong program exceeds the number, by the margin, on any mesh with any sizes."""
+    """Yield a problem if no wrong program exceeds the number by the margin, on any mesh with any sizes."""
     uses = _uses(wrong)
     if any(_is_far(use) for _, _, use in uses):
         return
@@ -183,7 +185,7 @@ def _uses(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _is_far(use: BudgetUse) -> bool:
-    """Return True if a wrong program differs enough from a plain number."""
+    """Return True if a wrong program's amount differs enough from a budget that is a plain number."""
     if use.word == EXACT:
         return use.amount != use.budget
     return _is_beyond(use) and (use.word in COUNTS or use.amount >= use.budget * ROOM * (1 - ROUNDING))
@@ -212,7 +214,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return the room that a budget must have above a right amount and below a wrong one."""
+    """Return a function from an amount to the least difference between a budget and right or wrong programs."""
     if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
@@ -221,7 +223,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if the least amount of these programs differs from the claimed one by more than ROOM."""
+    """Yield a problem if the least amount of these programs differs from the amount ``claim`` by more than ROOM."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:
@@ -243,7 +245,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
     """Yield (mesh and sizes, budget, use) for each comparison with a budget in this check.
 
     Args:
-        measuring: continue with the next comparison after a program exceeds a budget.
+        measuring: after a program exceeds a budget, continue with the check's next comparison.
     """
     for group in together(check, list(answered)):
         if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
@@ -265,7 +267,7 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
         else [replace(seen, measuring=measuring) for seen in of_call]
         for of_call in next(iter(group.seen(public=False)))
     )
-    with suppress(Exception):  # amounts compared before an error count; another proof reports the error
+    with suppress(Exception):  # another proof reports the error; amounts that were compared before it count
         group.judged(given)
     return [
         (answer.ask, seen)

@@ -1,7 +1,7 @@
-"""Answers that nearly follow a question's formula: one term left out, or a count off by one.
+"""Near misses: answers by a question's formula with one term left out, or with a count off by one.
 
-A near miss that is within tolerance in some draws and outside of it in others is right or wrong by luck. If it is
-within tolerance in all draws, the question is not about that term.
+If the tolerance accepts a near miss in some draws and rejects it in other draws, students' results depend on luck. If
+the tolerance accepts a near miss in all draws, the question is not about the changed term, and there is no problem.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from grader.exercise import Exercise, Quantity, Question
 from grader.judging.answers import kind_of
 
 DRAWS = 300
-"""The most draws of one question that are tried."""
+"""The most draws of one question for which near misses are tried."""
 COUNT = 4
-"""Smaller numbers are counts, as in X - 1 hops. Other numbers are sizes or rates."""
+"""Integers below this number are counts, as 1 in X - 1 hops. Other numbers are sizes or rates."""
 
 
 def near_miss_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield the near misses of each question that the tolerance accepts in some draws only."""
+    """Yield a problem for each near miss that a question's tolerance accepts in some draws only."""
     found = {node.name: node for node in syntax.parse(exercise.source).body if isinstance(node, ast.FunctionDef)}
     for question in exercise.questions.values():
         if isinstance(question.answer, Quantity) and question.name in found:
@@ -49,7 +49,7 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return whether the tolerance accepts the near miss; None if it equals the right answer or raises an error."""
+    """Return whether the tolerance accepts the near miss. None if the near miss is right or raises an error."""
     right = question(**params)
     try:
         answer = near(**params)
@@ -59,7 +59,7 @@ def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]
 
 
 def near_misses(node: ast.FunctionDef) -> Iterator[tuple[str, ast.Module]]:
-    """Yield each change of a sum in a function, with its name: a term left out, or a count one larger or smaller."""
+    """Yield (description, changed module) for each near miss of a function: a term left out, or a count off by one."""
     plain = copy.deepcopy(node)
     plain.decorator_list = []
     for place, term in enumerate(_sums(plain)):

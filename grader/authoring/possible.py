@@ -1,8 +1,8 @@
-"""Check that the situation of a question can exist in every draw, and that draws differ enough.
+"""Check that a question's situation can exist in every draw, and that its answers differ enough.
 
-A formula can give an answer that makes no sense: 5 KV heads for 64 query heads, a slice that is not sold, a time below
-that of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
-them against arithmetic and the hardware table.
+A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, a time shorter than the
+time of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
+these with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from grader.judging.answers import kind_of
 from grader.judging.units import show, unit_of
 
 LEAST_ANSWERS = 8
-"""The least number of distinct answers (beyond tolerance) of a question, so that neighbours rarely share one."""
+"""The least number of answers to a question that differ by more than the tolerance. With fewer answers, too many
+students would have equal ones."""
 
 CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|level|of)\b")
-"""Words in a question's text or model that show that the answer is the larger or smaller of several."""
+"""Words in a question's text or model that show that the answer is the largest or smallest of several amounts."""
 
 
 def question_problems(question: Question) -> Iterator[str]:
-    """Yield one line for each problem in any draw, with the first draw that has it."""
+    """Yield one line for each distinct problem of the question's draws, with the first draw that has the problem."""
     if isinstance(question.answer, Written):
         return
     if question.scenario is None and isinstance(question.answer, Quantity | Spec | Table):
@@ -40,7 +41,7 @@ def question_problems(question: Question) -> Iterator[str]:
             scenario = question.scenario(**params) if question.scenario else Scenario()
             answer = question(**params)
             problems = [*impossible(scenario), *_of_number(question, scenario, answer)]
-        except Exception as error:  # the author's code
+        except Exception as error:  # the author's scenario may raise any error
             problems = [f"its scenario raises {type(error).__name__}: {error}"]
         else:
             answers.append(answer)
@@ -59,7 +60,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             if size % parts:
                 yield f"a dimension of {size} is not cut into {parts} equal parts"
     if scenario.chip in CHIPS:
-        free = scenario.slice or scenario.rings or scenario.lines  # then the mesh may be a part of the slice
+        free = scenario.slice or scenario.rings or scenario.lines  # with any of these, the mesh may be part of a slice
         count = 0 if free else math.prod(scenario.mesh.values())
         rings, lines = scenario.rings, scenario.lines
         problem = slice_problem(scenario.chip, shape=scenario.slice, count=count, rings=rings, lines=lines)
@@ -74,7 +75,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield the reasons why a number cannot be the answer."""
+    """Yield the reasons why the answer to a numeric question is published or impossible."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit
@@ -102,9 +103,9 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers. Another proof reports answers that are not valid.
+    """Yield a problem if draws give too few different answers. Another proof reports invalid answers.
 
-    A table needs many, so that neighbours do not share one. Other questions need two, if they have several draws.
+    A table needs LEAST_ANSWERS different answers. Other questions with several draws need two.
     """
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""A cache of exercises that ``verify`` proved and that did not change: proving a whole course takes minutes."""
+"""A cache of the exercises that ``verify`` proved, because proving a whole course takes minutes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from grader.common.cache import Cache
 class Proved:
     """The exercises that were proved without problems. A proof with problems is not cached.
 
-    The key contains everything that a proof depends on: the exercise's files, ``course.yaml``, the grader's code,
-    all versions, the machine, the isolation and the seeds.
+    The cache key of an exercise contains everything that its proof depends on: the exercise's files, ``course.yaml``,
+    the grader's code, all versions, the machine, the isolation and the number of seeds.
 
     Args:
-        cache: the cache; None stores nothing.
+        cache: the cache, or None to store nothing.
         seeds: number of seeds per proof.
     """
 

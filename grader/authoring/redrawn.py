@@ -1,4 +1,4 @@
-"""Draw all inputs again in another process: a class must get the same inputs from every grader.
+"""Draw all inputs again in another process, because a class must get equal inputs from every grader.
 
 ``python -m grader.authoring.redrawn COURSE NAME ...`` prints a JSON object with the digests of each exercise's inputs.
 """
@@ -22,7 +22,7 @@ SEED = "verify"
 
 
 class Redrawn:
-    """The digests of exercises' inputs as another process draws them. The process starts on first use."""
+    """The digests of exercises' inputs that another process draws. The other process starts on first use."""
 
     def __init__(self, course: Course, names: Sequence[str]) -> None:
         self._course, self._names = course, names
@@ -30,7 +30,7 @@ class Redrawn:
         self._lock = threading.Lock()
 
     def problems(self, exercise: Exercise) -> Iterator[str]:
-        """Yield the tasks whose inputs differ between this process and the other one."""
+        """Yield a problem for each task whose inputs differ between this process and the other process."""
         with self._lock:
             if self._found is None:
                 self._found = self._drawn()
@@ -56,7 +56,7 @@ class Redrawn:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment with another hash seed, which changes the order of sets."""
+    """Return this process's environment with a changed hash seed, so that sets have a different order."""
     return {**os.environ, "PYTHONHASHSEED": "2718", "PYTHONPATH": os.pathsep.join(sys.path)}
 
 

@@ -1,4 +1,4 @@
-"""Try an exercise's release: its public part as ``build`` writes it, without ``solutions/``."""
+"""Try an exercise's release: the public part that ``build`` writes, without ``solutions/``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.sandbox.temporary import home
 
 
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
-    """Yield public names that the release lacks, and checks that pass with the author's file but not with the release.
+    """Yield a problem for each public name that the release lacks, and for each check that the reference then fails.
 
     Args:
         reference: the solution as a learner would hand it in.
@@ -36,7 +36,7 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
 
 
 def _released(course: Course, exercise: Exercise) -> Course:
-    """Return a course that holds this exercise as learners have it."""
+    """Return a course with only the public part of this exercise, as learners have it."""
     with tempfile.TemporaryDirectory(dir=home()) as folder:
         released = Course(Path(folder), course.config)
         path = released.path_of(exercise.id)

@@ -1,7 +1,7 @@
-"""The rules of a statement, each with the misconceptions that break it and the checks that those fail.
+"""The rules of an exercise's statement, with the misconceptions that break each rule and the checks that these fail.
 
-A rule is a row of the table under "What is checked", or another sentence of the statement with the word "must". The
-misconception that breaks it quotes it: ``@exercise.misconception(..., breaks="no other collective")``.
+A rule is a row of the table under "What is checked", or a sentence of the statement with the word "must". A
+misconception that breaks a rule quotes the rule: ``@exercise.misconception(..., breaks="no other collective")``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MUST = re.compile(r"\bmust\b")
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule as the statement says it, and the misconceptions that quote it."""
+    """A rule in the statement's words, and the misconceptions that quote the rule."""
 
     text: str
     broken_by: tuple[Misconception, ...]
 
 
 def rules_of(exercise: Exercise) -> list[Rule]:
-    """Return the rules in the statement's order; none if it has no table under "What is checked"."""
+    """Return the rules of the statement; [] for a statement without a table under "What is checked"."""
     found = []
     for text in _rule_texts(exercise.statement):
         quoting = [m for m in exercise.misconceptions.values() if any(_flat(quote) in text for quote in m.breaks)]
@@ -37,9 +37,9 @@ def rules_of(exercise: Exercise) -> list[Rule]:
 
 
 def rule_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield quotes that the statement does not have, rules that nothing breaks, and checks that nothing fails.
+    """Yield problems: quotes that the statement lacks, rules that no misconception breaks, checks that none fails.
 
-    A statement without a table under "What is checked" needs none of them.
+    A statement without a table under "What is checked" has no rules, and its checks need no misconceptions.
     """
     statement = _flat(exercise.statement)
     for wrong in exercise.misconceptions.values():
@@ -58,7 +58,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def listed_rules(exercise: Exercise) -> Iterator[str]:
-    """Yield each rule, and below it the misconceptions that break it, their checks, and the points that they cost."""
+    """Yield a line for each rule, then lines for the misconceptions that break the rule: failed checks, lost points."""
     for rule in rules_of(exercise):
         yield rule.text
         for wrong in rule.broken_by:
@@ -67,11 +67,11 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:
-    """Return the points that a misconception costs: its checks, and those that are tried only after them."""
+    """Return the points that a misconception costs: points of the checks that it fails, and of checks after these."""
     if not isinstance(wrong.of, Task):
         return wrong.of.points
     lost = set(wrong.fails)
-    for check in exercise.checks.values():  # a check comes after those that it waits for
+    for check in exercise.checks.values():  # the checks in ``check.after`` precede ``check`` in this order
         if lost.intersection(check.after):
             lost.add(check.name)
     return sum(exercise.checks[name].points for name in lost)

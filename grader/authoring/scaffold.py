@@ -20,7 +20,7 @@ from grader.course.finding import courses_above
 from grader.course.loading import Course
 
 NEW_COURSE = Path(__file__).parent / "new_course"
-RENAMED = {"gitignore": ".gitignore"}  # named .gitignore, it would take effect in this repository
+RENAMED = {"gitignore": ".gitignore"}  # a template named .gitignore would take effect in this repository
 
 TEMPLATE = '''\
 """# {title}
@@ -126,7 +126,7 @@ exercise.scenario(
 
 
 class ScaffoldError(Exception):
-    """The exercise or course cannot be created; the message is one line."""
+    """The exercise or course cannot be created. The message is one line."""
 
 
 # -- a course ----------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ class ScaffoldError(Exception):
 def new_course(folder: Path) -> None:
     """Write a course with a new seed and an exercise of each kind into a new or empty folder.
 
-    Everything is written under a temporary name first. course.yaml is renamed last, as a folder without it is not a
-    course.
+    All files are written to a temporary folder first. course.yaml moves to the new folder last, because a folder
+    without course.yaml is not a course.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new one")
@@ -156,7 +156,7 @@ def new_course(folder: Path) -> None:
 
 
 def _course_files(name: str) -> dict[Path, str]:
-    """Return the text of each file by its path in the new course."""
+    """Return the new course's files: the content of each file, by path."""
     made: dict[Path, str] = {}
     for path in sorted(NEW_COURSE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -172,7 +172,7 @@ def _course_files(name: str) -> dict[Path, str]:
 
 
 def new(course: Course, name: str) -> Path:
-    """Write ``solutions/MODULE/EXERCISE.py`` and list it in course.yaml. Never overwrites a file."""
+    """Write ``solutions/MODULE/EXERCISE.py`` and list the exercise in course.yaml. Never overwrites an exercise."""
     match = re.fullmatch(r"(\d\d_[a-z0-9_]+)/([a-z][a-z0-9_]*)", name)
     if match is None:
         raise ScaffoldError(f"{name!r} is not MODULE/EXERCISE in lower case, such as 03_matmuls/c6_batched")
@@ -182,7 +182,7 @@ def new(course: Course, name: str) -> Path:
         )
     module, exercise = match.groups()
     modules = [m.id for m in course.config.modules]
-    if module not in modules and module[:2] in {m[:2] for m in modules}:  # a misspelt module, not a new one
+    if module not in modules and module[:2] in {m[:2] for m in modules}:  # probably a misspelt name of a module
         raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:
@@ -200,10 +200,10 @@ def _title(name: str) -> str:
 
 
 def _listed(text: str, module: str, exercise: str) -> str:
-    """Return course.yaml with the exercise at the end of its module's list; a new module is added last.
+    """Return the text of course.yaml with the exercise at the end of its module's list. A new module is added last.
 
-    New text is inserted where ruamel.yaml reports that lists end. Its own round trip would join flow lists into one
-    line and drop their comments.
+    This function inserts new text at the ends of lists that ruamel.yaml reports. Writing the file with ruamel.yaml would
+    join flow lists into one line and drop their comments.
     """
     root = YAML(typ="safe", pure=True).compose(text)
     modules = _fields(root)["modules"][1]
@@ -225,7 +225,7 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Return the start and end of a field's value; both are behind the colon if there is no value."""
+    """Return the start and end of a field's value in ``text``; twice the position after the colon without a value."""
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1
@@ -233,12 +233,12 @@ def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
 
 
 def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
-    """Add an item to a list, or a field to a mapping, after the last one and before the next line."""
+    """Add an item to a list, or a field to a mapping, after the last item or field."""
     end = _end(text, items)
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
         return f"{text[:end]}, {one}{text[end:]}"
-    end = len(text[:end].rstrip())  # a folded text ends where the next node begins
+    end = len(text[:end].rstrip())  # a folded string extends to the next node
     end = text.find("\n", end) if "\n" in text[end:] else len(text)
     dash = "- " if isinstance(items, SequenceNode) else ""
     first, *rest = lines
@@ -247,7 +247,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 
 
 def _end(text: str, items: CollectionNode) -> int:
-    """Return where the last node of a list or mapping ends; a block itself ends where the next node begins."""
+    """Return the end of the last node of a list or mapping. The end of a block itself would be the next node's start."""
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last
     if isinstance(value, CollectionNode) and value.value and not value.flow_style:

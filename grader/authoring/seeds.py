@@ -1,6 +1,6 @@
-"""Grade one task of one text with one or many seeds, like many years of the course, to find results that are luck.
+"""Grade one task of one submission with many seeds, as in many years of the course, to find results that are luck.
 
-The text is traced once; only the inputs differ, so twenty seeds cost little more than one.
+The submission is traced once. Only the inputs differ between seeds, so twenty seeds cost little more than one.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ SEEDS = tuple(f"verify/{n}" for n in range(1000))
 def results_by_seed(
     grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
 ) -> list[dict[str, Result]]:
-    """Return, for each seed, the results of one task's checks by name, for a file with this text."""
+    """Return, for each seed, the results of one task's checks by name, for a submission with this source code."""
     return results_of_task(grader, exercise, text, task, _plans(exercise, tuple(seeds)), public=False)
 
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Return one plan per seed. Cached. Plans share asks that are not ``secret``: the seed does not change these."""
+    """Return one plan per seed. Plans share the asks that do not depend on the seed (not ``secret``). Cached."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
 
 def is_luck(result: Result) -> bool:
-    """Return True if another seed could change the result: it passed, or failed on ``secret`` asks only."""
+    """Return True if another seed could change the result: the check passed, or failed on ``secret`` asks only."""
     return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """Return, for each plan, the results of one task's checks by name; other tasks are asked only if needed."""
+    """Return, for each plan, the results of one task's checks by name. Runs only the asks that these checks need."""
     checks = exercise.checks_of(exercise.tasks[task])
     names = {check.name for check in checks}
     calls = {id(call) for check in _with_those_before(exercise, checks) for call in check.calls}
@@ -56,7 +56,7 @@ def results_of_task(
 
 
 def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
-    """Return the checks and all checks that must pass before them."""
+    """Return these checks and all checks that must pass before them."""
     found = list(checks)
     for check in found:  # the loop appends to this list
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
@@ -64,7 +64,7 @@ def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Chec
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return the checks in ``fails`` that some seeds do not fail, each with the indices of those seeds."""
+    """Return the checks in ``fails`` that do not fail with every seed, each with the indices of the other seeds."""
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):
         for name in sorted(fails):

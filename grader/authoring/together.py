@@ -1,6 +1,7 @@
-"""Try several texts in one process, as starting a process and tracing its first program costs more than most texts.
+"""Try several submissions in one process, because starting a process and tracing its first program is slow.
 
-Other texts in the process may change a text's result. A caller with a surprising result tries that text again, alone.
+Other submissions in the process may change a submission's result. A caller with a surprising result tries the
+submission again, alone.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 
-# Faults of a text itself; other faults may come from texts that share the process.
+# Kinds of faults that come from a submission itself. Other kinds may come from submissions that share the process.
 OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
-# Runs between two texts, to remove all names of the first.
+# This code runs between two submissions, to remove all names that the first one defined.
 NOTHING_LEFT = (
     "for name in [name for name in globals() if not name.startswith('__')]:\n    del globals()[name]\ndel name\n"
 )
 
 
 def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
-    """Answer the asks of each text as if it were alone, in one process for all.
+    """Answer the asks of each submission as if it were alone, but in one process for all.
+
+    Args:
+        texts: (source code, asks) of each submission.
 
     Returns:
-        Answers by text; an empty list if another text may have changed them.
+        Answers of each submission; an empty list if another submission may have changed its answers.
     """
     if not texts:
         return []
@@ -46,6 +50,6 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
 
 
 def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
-    """Return the answers of one text; an empty list if one of its faults may come from another text."""
+    """Return the answers of one submission; an empty list if a fault may come from another submission."""
     faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
     return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

@@ -1,8 +1,8 @@
-"""Try programs that solve nothing on each task: none may earn a point.
+"""Replace each task by trivial programs, which solve nothing and so must earn no points.
 
-Trivial plain functions (JAX does not trace them) always raise one error, always return one value, or return their first
-argument. They do not run, because their results are known. Trivial traced functions return zeros of the right shapes,
-or their first argument.
+For a plain Python task, a trivial program always raises one error, always returns one value, or returns its first
+argument. Such programs do not run, because their results are known. For a task that JAX traces, a trivial program
+returns zeros of the right shapes, or its first argument.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from grader.judging.judge import judge_checks
 from grader.judging.seen import Answered
 
 AT_ONCE = 12
-"""Texts that are traced in one process."""
+"""The most trivial programs that are traced in one process."""
 RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
 CONSTANTS = [RAISES_VALUE_ERROR, *map(Outcome, (None, 0, True, False, "", [], {}))]
-"""Tried in place of every plain function. A list and a tuple of equal elements count as equal, and so do 0 and 0.0."""
+"""Outcomes to try for every plain Python task. Equal lists and tuples count as equal, and so do 0 and 0.0."""
 TRACED = {
     "returns zeros": """
 import functools
@@ -41,7 +41,7 @@ def {task}(*args, **keywords):
 
 @dataclass(frozen=True)
 class Trivial:
-    """A trivial program of a task. ``does``: its behavior in words. ``found``: its finding for each ask."""
+    """A trivial program of a task. ``does``: the program's behavior in words. ``found``: the finding for each ask."""
 
     task: Task
     does: str
@@ -53,7 +53,7 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    Each task is replaced alone, then all tasks with the same trivial program together.
+    First each task is replaced alone. Then all tasks are replaced together by trivial programs of equal behavior.
 
     Args:
         reference: findings of the solution.
@@ -80,9 +80,10 @@ def trivial_programs(
 
 
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
-    """Return untraced Python functions that compute nothing, keyed by a text such as "returns 0".
+    """Return trivial functions for a plain Python task, by a text such as "returns 0".
 
-    Besides ``CONSTANTS``, these are functions that always have one of the reference's outcomes.
+    They always have an outcome in ``CONSTANTS``, always have one of the reference's outcomes, or return the first
+    argument.
     """
     some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
     first = next(iter(inspect.signature(task.fn).parameters), None)
@@ -118,7 +119,7 @@ def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
 
 
 def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
-    """Return the checks of these tasks that pass when trivial programs replace the tasks."""
+    """Return the checks of the replaced tasks that pass with these trivial programs."""
     replaced = {a.ask: a for one in programs for a in one.found}
     tasks = {one.task for one in programs}
     results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)

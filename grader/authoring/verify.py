@@ -1,18 +1,18 @@
-"""Prove the course: test the author's promises with the real tracing, running and judging.
+"""Prove the course: test the author's declarations with the real tracing, running and judging.
 
 For every exercise:
-- The reference and every alternative get full marks on every mesh; the stub and trivial programs earn nothing.
-- Every misconception fails exactly its checks and gets its own hint, with every seed.
-- Every rule of the statement is broken by a misconception, and every check is failed by one.
+- The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
+- Every misconception fails exactly the checks that it names and gets its own hint, with every seed.
+- For every rule of the statement a misconception breaks the rule, and for every check a misconception fails the check.
 - No misconception fails a check in public and passes it when graded.
 - Each budget is between the needs of right and wrong programs.
-- The release has all that is public, and the reference passes it.
-- A question's answers differ by more than its tolerance, and so do near misses. Its situation can exist.
-- Hidden dimensions are as awkward as public ones.
+- The release has all public parts, and the reference passes the checks of the release.
+- A question's answers differ by more than its tolerance, and so do near misses. The question's situation can exist.
+- Hidden dimensions are at least as uneven as public dimensions.
 For the course:
 - Names are unique.
-- ``exercises/`` is current, without solution lines, hidden checks or seed.
-- Everything that the tables of sources name exists.
+- ``exercises/`` is current, and contains no solution lines, hidden checks or seed.
+- All parts of the course that the tables of sources name exist.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from grader.judging.problems import question_problems
 from grader.judging.seen import Answered, Finding
 
 RIGHT = ("passed", "waiting")
-"""Statuses of a right answer; an answer in words waits for a person."""
+"""Statuses of a right answer. The status "waiting" is for an answer in words, which a person grades."""
 AT_ONCE = 12
 
 
@@ -66,12 +66,12 @@ def verify(
 ) -> int:
     """Prove these exercises, then the course, and return the number of problems.
 
-    The last exercises of a course are the largest and start first, so that no job is idle at the end.
+    The last exercises of a course are the largest. They start first, so that no job is idle at the end.
 
     Args:
-        tell: gets each exercise's name and problems when it is done, then those of the course.
-        seeds: number of seeds to try the reference and each misconception with.
-        cache: remembers what was proved before.
+        tell: called with each exercise's name and problems when its proof is done, then with the course's problems.
+        seeds: the number of seeds with which to try the reference and each misconception.
+        cache: stores which exercises were proved.
     """
     total, proved = 0, Proved(cache, grader, seeds)
 
@@ -130,7 +130,7 @@ def exercise_problems(
             yield from text_problems(grader, exercise, text, seeds)
         yield from margin_problems(exercise, *amounts(grader, exercise, found, texts))
     except (CourseError, AuthorError) as error:
-        if not of_questions:  # these are the cause: a question without an answer
+        if not of_questions:  # otherwise a question without an answer, already reported, is the cause
             yield str(error)
 
 
@@ -145,12 +145,12 @@ def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
 def reference_problems(
     course: Course, grader: Grader, exercise: Exercise, seeds: int
 ) -> Generator[str, None, list[Answered]]:
-    """Yield the reference's problems. Returns its findings, for texts that share parts of its program."""
+    """Yield the reference's problems. Returns the reference's findings, because other programs share parts of it."""
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = _submission(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
-    for result in failed.values():  # the public result, if there is one
+    for result in failed.values():  # for a check with a public and a graded result, this is the public one
         values = f"; expected {result.expected}, actual {result.actual}" if result.expected is not None else ""
         yield f"the reference does not pass {result.name}: {result.reason}{values}"
     for note in dict.fromkeys([*shown.notes, *graded.notes]):
@@ -174,8 +174,10 @@ class Replaced:
     """The solution with one task replaced by a misconception or an alternative.
 
     Attributes:
-        known: the reference's findings for tasks that do not depend on this one.
-        found: the other findings, from a process shared with other texts; empty if those may have changed them.
+        text: the source code.
+        known: the reference's findings for tasks that do not depend on the replaced task.
+        found: findings for all other tasks, from a process shared with other programs; empty if the other programs may
+            have changed these findings.
     """
 
     by: Misconception | Alternative
@@ -191,13 +193,13 @@ def replaced_texts(
     others: Sequence[Misconception | Alternative],
     reference: list[Answered],
 ) -> list[Replaced]:
-    """Try these texts, several per process. The grader learns each misconception's results, to give its hint.
+    """Try misconceptions and alternatives, several per process. The grader learns each misconception's results.
 
-    The solution runs last in each process. If its findings there differ from those alone, the process's findings do not
-    count.
+    The solution runs last in each process. If its findings differ from ``reference``, no findings of the process count.
 
     Args:
-        reference: findings of the solution.
+        others: the misconceptions and alternatives.
+        reference: findings of the solution alone in a process.
     """
     given, replaced = answers(course, exercise, "verify"), []
     own = reference_source(exercise, given)
@@ -208,7 +210,7 @@ def replaced_texts(
         asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
         asks = [[a.ask for a in answered] for answered in asked]
         *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
-        if not alike(last, asked[-1]):  # a text left something behind that changed the results of others
+        if not alike(last, asked[-1]):  # a program in this process has changed the results of later programs
             found = [[]] * len(some)
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
             replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
@@ -220,7 +222,7 @@ def replaced_texts(
 def amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
-    """Return the findings of right and of wrong programs, by name."""
+    """Return (findings of right programs, findings of wrong programs), both by name."""
     right, wrong = {"the reference": reference}, {}
     for text in texts:
         found = [*text.known, *text.found]
@@ -234,7 +236,7 @@ def amounts(
 
 
 def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
-    """Return True if the programs, and the outcomes of plain functions, are equal."""
+    """Return True if all findings have equal programs or, for plain Python tasks, equal outcomes."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
 
 
@@ -243,14 +245,14 @@ def _made(finding: Finding) -> str:
 
 
 def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
-    """Return this task and the tasks that use it, directly or through other functions."""
+    """Return the task ``changed`` and the tasks that use it, directly or through other functions."""
     parts = statements(exercise, grading=True)
     functions = {p.name: p.node for p in parts if p.kind in ("given", "helper", "task", "private") and p.name}
     return {changed, *(t for t in exercise.tasks if changed in names_reached([functions[t]], functions))}
 
 
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
-    """Yield the problems of a text. If it has problems among other texts, try it again alone."""
+    """Yield the problems of a misconception or alternative. If a shared process shows problems, try it again alone."""
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
         yield from problems(grader, exercise, text, text.known, seeds)
@@ -273,7 +275,7 @@ def _alternative(
 def _unlucky(
     grader: Grader, exercise: Exercise, text: str, tasks: Iterable[str], seeds: int, who: str
 ) -> Iterator[str]:
-    """Yield the checks that a right solution does not pass with some of the seeds."""
+    """Yield a problem for each check that a right solution does not pass with every seed."""
     for task in tasks if seeds > 1 else ():
         failed: dict[str, list[str]] = {}
         for of_seed in results_by_seed(grader, exercise, text, SEEDS[:seeds], task):
@@ -301,7 +303,7 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the problems of a misconception when graded."""
+    """Yield the problems that graded results show: the misconception fails wrong checks, or gets a wrong hint."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -312,14 +314,14 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
             f"the misconception {misconception.name} fails {_list(failed)}, it names {_list(misconception.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-        return  # hints are judged only if all checks are right
+        return  # hints matter only if exactly the expected checks fail
     for name in sorted(failed):
         if results[name].misconception != misconception.known_as:
             yield f"the misconception {misconception.name} fails {name} as expected, {_other_hint(results[name])}"
 
 
 def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
-    """Yield the checks that a misconception fails, or passes, with some seeds only."""
+    """Yield a problem for each check that a misconception fails with some seeds and passes with others."""
     seeds = len(by_seed)
     for name, lucky in luck(by_seed, set(misconception.fails)).items():
         passes = f"it does not fail with {len(lucky)} of {seeds} seeds"
@@ -330,7 +332,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """Yield the problems of a misconception that fails this check in public."""
+    """Yield problems of a misconception that fails a check in public: it passes when graded, or gets a wrong hint."""
     if graded.status == "passed":
         yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:

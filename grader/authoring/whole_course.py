@@ -1,4 +1,4 @@
-"""Prove what concerns a whole course: unique names, current files for learners, no leaks, no stray file."""
+"""Prove facts about a whole course: names are unique, learners' files are current, nothing leaks, no file is stray."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def course_problems(course: Course) -> Iterator[str]:
 
 
 def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
-    """Yield names that are used twice: tasks and questions share the namespace of a notebook."""
+    """Yield a problem for each name used twice, because all tasks and questions of a notebook share a namespace."""
     owner: dict[str, str] = {}
     for exercise in exercises:
         for name in [*exercise.tasks, *exercise.questions]:

@@ -117,5 +117,5 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
             "submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
-        notes.append(f"{STATED} names students without a submission: {a_few(strangers)}")
+        notes.append(f"{STATED} names students without a graded submission: {a_few(strangers)}")
     return notes

@@ -7,7 +7,7 @@ To find the hint of a failed check, the grader compares the submission's finding
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader.batch.findings import lasting
@@ -66,7 +66,11 @@ class Judge:
             if result.status == "failed" and result.reason != WRONG_IN_SECRET:
                 check, submitted = exercise.checks[result.name], submitted or Shown(answered)
                 tasks = [task for task in check.tasks if _ran(submitted, task)]
-                candidates = [s for s in exercise.misconceptions.values() if result.name in s.fails and s.of in tasks]
+                candidates = [
+                    s
+                    for s in exercise.misconceptions.values()
+                    if result.name in s.fails and s.of in tasks and (public or s.gives or may_explain(s, statuses))
+                ]
                 known = [
                     (misconception, self._references.shown(exercise, misconception, plan, workers, public))
                     for misconception in candidates
@@ -111,6 +115,11 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
     if isinstance(finding, Fault) and finding.kind == "broken" and result.status != "broken":
         return result.model_copy(update={"status": "broken", "reason": finding.message})
     return result
+
+
+def may_explain(misconception: Misconception, statuses: Mapping[str, str]) -> bool:
+    """Return whether a submission with these results may have a misconception: it passes no check that this fails."""
+    return all(statuses.get(name) != "passed" for name in misconception.fails)
 
 
 def _ran(submitted: Shown, task: Task) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.kernels import ELEMENTWISE, Fused, Unit, takes
+from grader.clock.stored import as_stored, is_one_kernel
 from grader.clock.timeline import LiveMemory
 from grader.wire.operations import Body, Operation, Operations
 
@@ -25,40 +26,50 @@ class _Buffer:
     by: int  # the unit that makes the value; -1 for an input
 
 
-def live_memory(program: Operations) -> LiveMemory:
-    """Return the memory of a program that runs its units one after another, in program order."""
-    return replace(_in_order(program, program.main, outermost=True), time=-1)
+def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
+    """Return the memory of a program that runs its units one after another, in program order.
+
+    Args:
+        on_tpu: as a TPU's compiler allocates it. Results have their memory from the start, as arguments do, and the
+            rules of ``stored`` hold. Checks count the program's own dtypes.
+    """
+    return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
 
-def _in_order(program: Operations, body: Body, *, outermost: bool) -> LiveMemory:
+def _in_order(program: Operations, body: Body, *, outermost: bool, on_tpu: bool) -> LiveMemory:
     fused = Fused(program, body, owns_arguments=not outermost)
+    if on_tpu:
+        fused.program = as_stored(fused)
     inside = {}
     for i, unit in enumerate(fused.units):
-        if unit.kind == "block":
+        if unit.kind == "block" and not (on_tpu and is_one_kernel(unit.root)):
             bodies = unit.root.bodies[1:] if unit.root.name == "while" else unit.root.bodies
-            found = [_in_order(program, b, outermost=False) for b in bodies]
+            found = [_in_order(program, b, outermost=False, on_tpu=on_tpu) for b in bodies]
             inside[i] = max(found, key=lambda m: m.peak)
     when = [(i, i + 1) for i in range(len(fused.units))]
-    return worst(fused, when, inside, len(when), outermost=outermost)
+    return worst(fused, when, inside, len(when), outermost=outermost, early=on_tpu)
 
 
 def worst(
-    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *, outermost: bool
-) -> LiveMemory:
+    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *,
+    outermost: bool, early: bool = False,
+) -> LiveMemory:  # fmt: skip
     """Return the memory of a body at its peak.
 
     Args:
         when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's
             end.
         outermost: whether the body is the whole program, so that its arguments stay in memory.
+        early: the program's results have their memory from the start.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
     buffers = _buffers(fused, when, length, outermost=outermost)
     events = []
     for b in buffers:
-        if b.start < b.end:
+        start = 0 if early and outermost and b.is_result else b.start
+        if start < b.end:
             result = b.size if b.is_result else 0
-            events += [(b.start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
+            events += [(start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
     for i, need in inside.items():
         more = max(0, need.peak - _carried(fused, fused.units[i]))
         events += [(when[i][0], 1, i, more, 0), (when[i][1], 0, i, -more, 0)]

@@ -189,17 +189,15 @@ class Timeline:
         """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
 
         A step without overlap takes the time of the work plus the time of the busiest link; the best step takes the
-        longer of these two times. Exposed time of other kinds of collectives does not count. Only the step's length
-        counts, so kernels beyond ``work`` lower the result, even if collectives overlap with them.
+        longer of these two times. Only the step's length counts, so kernels beyond ``work`` lower the result, even if
+        collectives overlap with them. Exposed collectives of other kinds lower it, too.
 
         Args:
-            work: picoseconds of the kernels that every right program needs.
+            work: picoseconds of everything else that every right program needs.
         """
         talks = self.talking(kind)
-        others = sum(share.exposed for other, share in self.shares().items() if other != kind)
         could = min(work, talks)
-        gain = work + talks - (self.step - others)
-        return min(1.0, max(0.0, gain / could)) if could else 0.0
+        return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
     def on_path(self, span: Span) -> bool:
         """Return True if a span is on the critical path."""

@@ -16,7 +16,7 @@ from grader.expect.communication import (
     expect_only,
     expect_traffic,
 )
-from grader.expect.costs import expect_flops, expect_memory, memory_of, show_bytes
+from grader.expect.costs import expect_flops, expect_memory, expect_other_flops, memory_of, show_bytes
 from grader.expect.failure import Failure
 from grader.expect.order import expect_beside, expect_not_waiting
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
@@ -39,6 +39,7 @@ __all__ = [
     "expect_no_collectives",
     "expect_not_waiting",
     "expect_only",
+    "expect_other_flops",
     "expect_outcomes",
     "expect_overlap",
     "expect_shard_map",

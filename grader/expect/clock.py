@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
 from grader.common.budget import BudgetUse
@@ -83,72 +83,71 @@ def laid_out(
         raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
 
 
-def expect_overlap(
-    seen: Seen, kind: str, *, at_least: float = 0.9, work: float | None = None, on: str | None = None
-) -> None:
+def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
     """Check that overlap saves at least the part ``at_least`` of the time that overlapping these collectives can save.
 
     Without overlap, a step takes the time of the work plus the time for which the collectives occupy their busiest
-    link; the best step takes the longer of these two times. Only the step's length decides, so a faster program never
-    scores lower, and additional work gains nothing. ``expect_flops`` checks that the work is done.
+    link; the best step takes the longer of these two times. Only the step's length decides. So of two programs with the
+    same collectives the faster one never scores lower, and additional work gains nothing. ``expect_flops`` checks that
+    the work is done.
 
-    If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the compiler's order decides: the check
-    measures the part of the collectives' time that overlaps with kernels. The clock still decides for kinds that never
-    overlap with compute on this chip, although ``profile="ideal"`` overlaps them.
+    If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step is the time of the program's
+    kernels by the clock plus the time that the core waits in the compiler's order. Kinds that never run beside the
+    core on this chip are judged by the clock alone, which overlaps them with ``profile="ideal"``.
 
     Args:
         kind: "permute", "all_gather", ...
         at_least: more than 0, up to 1.
-        work: seconds of the kernels that any right program needs. The default is the time of the program's own matmuls.
+        work: seconds of everything else that any right program needs: its kernels, and collectives of other kinds that
+            cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.
     """
-    if kind not in KINDS or not 0 < at_least <= 1:
+    if kind not in KINDS or not 0 < at_least <= 1 or not work > 0:
         kinds = ", ".join(KINDS)
-        raise ValueError(f"expect_overlap: {kind!r} must be one of {kinds}, and at_least more than 0, up to 1")
-    line, compiled = _timeline(seen, kind, on)
+        raise ValueError(
+            f"expect_overlap: {kind!r} must be one of {kinds}, at_least more than 0, up to 1, and work more than 0"
+        )
+    line, by = _timeline(seen, kind, on)
     share = line.shares().get(kind)
     if share is None or not share.total:
-        by = f" by the compiler's order ({line.profile})" if compiled else ""
         raise Failure(f"the program has no {kind} that takes time{by}", expected=kind)
-    needed = line.products if work is None else round(work * 1e12)
-    found = share.part if compiled else line.gained(kind, needed)
+    needed = round(work * 1e12)
+    found = line.gained(kind, needed)
     if found >= at_least:
         return
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, found, at_least, 0)
-    if compiled:
-        order = f"the compiler's order ({line.profile})"
-        why = f"{part} of all {kind} time overlaps with kernels in {order}; the check requires {due}"
-    else:
-        why = _gain(line, kind, needed, part, due)
     raise Failure(
-        f"{_exposed(worst, waits=not compiled)}; {why}",
+        f"{_exposed(worst, waits=not by)}; {_gain(line, kind, needed, by)}, so it saves {part} of the difference; "
+        f"the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=_place(worst.file, worst.line),
     )  # fmt: skip
 
 
-def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, bool]:
-    """Return the timeline, and whether it has the compiler's order. Raises Failure if that order cannot be timed."""
+def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
+    """Return the timeline, and '' or the words that name the compiler. Raises Failure if it cannot be timed.
+
+    With a compiler, the core waits as in the compiler's order, and its work is the clock's, because a compiler's
+    kernels include copies that no student wrote.
+    """
     line = seen.clock(on=on)
     if on is not None or seen.chip is None or kind not in ASYNCHRONOUS.get(line.chip, ()):
-        return line, False
+        return line, ""
     try:
-        return seen.chip(), True
+        chip = seen.chip()
     except Untimed as error:
         place = _place(error.file, error.line)
         raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
+    return replace(chip, step=line.busy + chip.idle, busy=line.busy), f" in the compiler's order ({chip.profile})"
 
 
-def _gain(line: Timeline, kind: str, work: int, part: str, due: str) -> str:
-    """Explain which part of the possible gain the step reaches."""
+def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
+    """Compare the step with one that overlaps nothing and with the best one."""
     talks = line.talking(kind)
-    if not work:
-        return f"the program has no matmuls that {kind}s could overlap with"
     return (
         f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "
         "one after the other, "
-        f"and {show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}, "
-        f"so it saves {part} of the difference; the check requires {due}"
+        f"and {show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}{by}"
     )
 
 

@@ -1,1 +1,1 @@
-"""Gradebooks and upload formats of other systems. Each optional dependency is imported in one place."""
+"""Gradebooks and upload formats of other systems. One place imports each optional dependency."""

@@ -1,6 +1,6 @@
 """Export graded reports as a long CSV, or as a CSV that Canvas imports.
 
-Any text may come from a learner; ``csv_cell`` keeps spreadsheets from reading it as a formula.
+Any text may come from a learner. ``csv_cell`` ensures that spreadsheets do not read a text as a formula.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # columns about the st
 
 
 def load(folder: Path) -> Iterator[Report]:
-    """Yield a folder's reports, by student. One is in memory at a time. Raises CourseError."""
+    """Yield a folder's reports in the order of students, with one report in memory at a time. Raises CourseError."""
     students_in(folder)
     return _each(folder)
 
@@ -37,10 +37,10 @@ def _each(folder: Path) -> Iterator[Report]:
 
 
 def students_in(folder: Path) -> list[str]:
-    """Return the students with a report. Raises CourseError if there is none, or one is unreadable."""
+    """Return the students with a report. Raises CourseError if no report exists, or a report is incomplete."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # the folder of an older version has no database
+    if damaged := sorted({*names_in(folder)} - {*students}):  # only a folder of an older version can have such reports
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
             "or move it out of that folder"
@@ -51,7 +51,7 @@ def students_in(folder: Path) -> list[str]:
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:
-    """Write one line per result, then late penalties and points by hand: a student's lines add up to the score."""
+    """Write one line per result, then points by hand and late penalties. A student's lines add up to the score."""
     _write(path, _lines(reports))
 
 
@@ -82,18 +82,18 @@ def _lines(reports: Iterable[Report]) -> Iterator[Line]:
 def write_canvas(
     reports: Iterable[Report], path: Path, extensions: frozenset[str] = frozenset(), roster: Roster | None = None
 ) -> list[str]:
-    """Write Canvas's gradebook import, a column per module. Return the students left out: they are not in the roster.
+    """Write a CSV for Canvas's gradebook import, with a column per module. Return the students missing in the roster.
 
-    Canvas identifies a student by its own ID, and an assignment by the number in its column's name. Both come from the
-    roster. Without one, students are identified by their login, and columns become new assignments.
+    Canvas identifies a student by its own ID, and an assignment by the number in the column's name. Both come from the
+    roster. Without a roster, Canvas identifies students by login, and columns become new assignments.
 
-    A module with extensions beside other exercises has a second column, ``MODULE bonus``, with 0 points possible:
+    A module with both extensions and other exercises has a second column, ``MODULE bonus``, with 0 points possible.
     Canvas counts all points of such an assignment as extra credit.
 
     Args:
         extensions: exercises that count as extra credit.
     """
-    possible: dict[str, float] = {}  # points, by column
+    possible: dict[str, float] = {}  # the points possible in each column
     earned: dict[str, dict[str, float]] = {}
     for report in reports:
         of = earned[report.student] = {}
@@ -122,9 +122,9 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 
 
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
-    """Yield (column, points possible, points earned less the late penalty) of each module, then of its bonus.
+    """Yield (column, points possible, points earned minus late penalty) for each module and for a module's bonus.
 
-    Both lose an equal share by a late penalty. A module of extensions alone has one column.
+    A late penalty takes an equal share from module and bonus. A module with only extensions has one column.
     """
     for module in dict.fromkeys(e.module for e in report.exercises):
         parts = [e for e in report.exercises if e.module == module]
@@ -151,7 +151,7 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write the lines. Our own headings are not escaped: Canvas recognises a line by its leading blanks."""
+    """Write a CSV. The first ``keep_first`` lines are not escaped, because Canvas needs leading blanks in a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

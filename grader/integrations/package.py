@@ -1,4 +1,4 @@
-"""This package's own files, for other systems that run the grader, wherever it was installed from."""
+"""The files, version and dependencies of the installed package ``grader``, for other systems that run the grader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ packages = ["grader"]
 
 
 def package_files() -> dict[str, Path]:
-    """Return ``grader/...`` -> file, for this package without the course that was installed with it."""
+    """Return ``grader/...`` -> file for the files of the package ``grader``, without the course installed with it."""
     return {
         f"grader/{path.relative_to(PACKAGE).as_posix()}": path
         for path in files_below(PACKAGE)
@@ -41,14 +41,14 @@ def package_files() -> dict[str, Path]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder, without hidden ones and caches."""
+    """Yield the files in a folder, without hidden files and caches."""
     for path in folder.rglob("*"):
         if path.is_file() and not any(p.startswith((".", "__pycache__")) for p in path.relative_to(folder).parts):
             yield path
 
 
 def dependencies() -> list[str]:
-    """Return this package's dependencies, from its own project file or metadata. Raises CourseError."""
+    """Return the dependencies of shardlings, from pyproject.toml or the installed metadata. Raises CourseError."""
     if (project := PACKAGE.parent / "pyproject.toml").is_file():
         return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
     try:
@@ -59,7 +59,7 @@ def dependencies() -> list[str]:
 
 
 def version() -> str:
-    """Return the installed version. Raises CourseError if there is none."""
+    """Return the installed version of shardlings. Raises CourseError if shardlings was not installed with pip."""
     try:
         return importlib.metadata.version("shardlings")
     except importlib.metadata.PackageNotFoundError:
@@ -67,7 +67,7 @@ def version() -> str:
 
 
 def project_file() -> str:
-    """Return a pyproject.toml that makes ``package_files`` installable from their folder."""
+    """Return the text of a pyproject.toml with which pip can install a folder of the ``package_files``."""
     return TOOL.format(
         version=json.dumps(version()),
         python=json.dumps(importlib.metadata.metadata("shardlings")["Requires-Python"] or ">=3.11"),

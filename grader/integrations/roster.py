@@ -17,30 +17,30 @@ PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain ro
 
 
 class Roster:
-    """A class: a gradebook of Canvas or any CSV with its first columns, or a plain CSV with a column ``id``.
+    """A class: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
 
-    A plain roster's columns are ``PLAIN``; its rows are stored under Canvas's column names.
+    A plain roster has the columns ``PLAIN``. This class stores its rows under Canvas's column names.
 
     Attributes:
-        plain: whether it is a plain roster.
-        header: the columns, as Canvas names them; columns of assignments are named "TITLE (NUMBER)".
-        rows: a line per student, by column.
-        points: the line of points possible, if there is one.
-        data: the file as it was read.
+        plain: whether the file is a plain roster.
+        header: Canvas's names of the columns. Columns of assignments have names such as "TITLE (NUMBER)".
+        rows: a row per student: the cells by column.
+        points: Canvas's row with the points possible; {} without one.
+        data: the content of the file.
     """
 
     def __init__(self, path: Path, data: bytes | None = None) -> None:
         """Read a roster.
 
         Args:
-            data: the file's content, if it is known.
+            data: the file's content; None to read it from ``path``.
         """
         self.path = path
         self.data, header, lines = _read(path, data)
         canvas = {"Student", "ID"} <= {*header}
         lowered = [name.lower() for name in header]
         self.plain = not canvas and "id" in lowered
-        self._extensions: list[tuple[int, str, str]] = []  # line, id, cell
+        self._extensions: list[tuple[int, str, str]] = []  # (line number, student's id, cell)
         if self.plain:
             header, lines = self._in_canvas_words(lowered, lines)
         elif not canvas:
@@ -53,11 +53,12 @@ class Roster:
         self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name = _rows_by(self.rows, _names_of)
-        # An address also matches without its host, unless a student has the short name: bob's alice@x.edu is not alice.
+        # An address also matches without its host, unless another student has this login. If bob has the address
+        # alice@x.edu and alice is a login, then alice is not bob.
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-        """Convert a plain roster to Canvas's columns and rows. Raises CourseError naming the line."""
+        """Convert a plain roster to Canvas's columns and rows. Raises CourseError that names an invalid line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
             raise CourseError(f"the roster {self.path} has a column {unknown[0]}; only one called extension is read")
         rows: dict[str, list[str]] = {}
@@ -88,14 +89,14 @@ class Roster:
         return any(cell for _, _, cell in self._extensions)
 
     def extensions(self, modules: Sequence[str]) -> Callable[[str], Extension]:
-        """Return a function from student to extension. Raises CourseError naming the line of an unreadable one."""
+        """Return a function from student to deadline extension. Raises CourseError that names an unreadable line."""
         found = {
             student: extension_of(cell, f"{self.path}:{number}", modules) for number, student, cell in self._extensions
         }
         return lambda student: found.get((self.row_of(student) or {}).get("ID", ""), {})
 
     def row_of(self, student: str) -> dict[str, str] | None:
-        """Find a student by login, SIS id, address, the beginning of an address, Canvas's number, or a download's name.
+        """Find a student by login, SIS id, e-mail address with or without host, Canvas's ID, or name of a download.
 
         Canvas names downloads "liddellalice_12_34_..." or "liddellalice_12". None for an unknown or ambiguous name.
         """
@@ -107,12 +108,12 @@ class Roster:
         return found[0] if found and len(found) == 1 else None
 
     def login(self, student: str) -> str:
-        """Return the name to grade a student under; an unknown name is returned unchanged."""
+        """Return the login under which to grade a student, or ``student`` if the roster does not have the name."""
         row = self.row_of(student) or {}
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def person(self, student: str) -> Person | None:
-        """Return the student's name and section; None for an unknown student. A name equal to the login is left out."""
+        """Return the student's name and section; None for an unknown student. A name equal to a login becomes ""."""
         row = self.row_of(student)
         if row is None:
             return None
@@ -120,17 +121,17 @@ class Roster:
         return Person("" if name.lower() in _names_of(row) else name, row.get("Section", "").strip())
 
     def people(self, students: Iterable[str]) -> dict[str, Person]:
-        """Return the name and section of each student who is in the roster."""
+        """Return the name and section of each of these students who is in the roster."""
         return {student: person for student in students if (person := self.person(student))}
 
     def column(self, module: str) -> str:
-        """Return Canvas's own name of a module's column if the assignment exists, else the module's id."""
+        """Return Canvas's name of a module's column if Canvas has the assignment, else the module's id."""
         own = [name for name in self.header if re.fullmatch(rf"{re.escape(module)} \(\d+\)", name)]
         return own[0] if own else module
 
 
 def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[str]]]:
-    """Return the file's bytes, its columns and its other lines. Raises CourseError."""
+    """Return (content, column names, other lines) of a CSV file. Raises CourseError."""
     try:
         data = path.read_bytes() if data is None else data
         text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
@@ -145,7 +146,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
 
 
 def _names_of(row: dict[str, str]) -> set[str]:
-    """Return the names that a submission of this student may have, in lower case."""
+    """Return the names under which this student's submission may arrive, in lower case."""
     return {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
 
 

@@ -1,8 +1,8 @@
-"""A class without names: reports and a summary that may be shown to others.
+"""A class without names: reports and a summary that people outside the staff may see.
 
-A student's name becomes a pseudonym. From a report only numbers and the fields listed here are kept, so that a field
-that this module does not know is dropped, not disclosed. Notes, times and evidence are dropped this way. In text that
-may quote students, every known name is covered.
+Each student's name becomes a pseudonym. This module keeps a report's numbers and the fields that the module lists. It
+drops all other fields (notes, times, evidence), so a new field cannot disclose a name. In text that may quote students,
+this module replaces every known name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _OF_EXERCISE = ("exercise", "module", "title")
 _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception", "expected")
 _QUOTING = ("reason", "where", "actual", "staff", "pictures")
 _SHORT = 5
-"""Shorter names are covered only as whole words, longer ones also inside words."""
-_WHY: dict[Kind, str] = {  # kinds with reasons that quote file names
+"""Names with fewer characters are replaced only as whole words; longer names also inside words."""
+_WHY: dict[Kind, str] = {  # replaces reasons for review that quote file names
     "not graded": "not graded",
     "not found": "files for some exercises were not found",
     "handed in again": "several versions were handed in",
@@ -33,7 +33,7 @@ _WHY: dict[Kind, str] = {  # kinds with reasons that quote file names
 
 
 def assign(students: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
-    """Return a pseudonym for each student: the kept one, or a new random one that reveals nothing about the name."""
+    """Return a pseudonym for each student: the pseudonym in ``kept``, else a random one unrelated to the name."""
     names, taken = {}, set(kept.values())
     missing = []
     for student in sorted(set(students)):
@@ -55,7 +55,7 @@ class Anonymous:
 
     Args:
         names: student -> pseudonym, for all students.
-        others: further names to cover, such as those of a gradebook.
+        others: further names to replace, such as the names in a gradebook.
     """
 
     def __init__(self, names: Mapping[str, str], others: Iterable[str] = ()) -> None:
@@ -63,7 +63,7 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Return the report without names, and without the fingerprint, which could match it to a page with a name."""
+        """Return the report without names and fingerprint. A page with a name may show an equal fingerprint."""
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
@@ -113,7 +113,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches known names and their words of three letters or more, the longest first."""
+    """Return a pattern that matches known names, and each word of three or more letters in a name, longest first."""
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

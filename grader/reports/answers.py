@@ -1,4 +1,4 @@
-"""A class's answers to questions that ask for a number: their distance from the right answer, and misconceptions."""
+"""A class's numeric answers: the distance of each answer from the right one, and the misconceptions behind answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from grader.judging.units import BadAnswer, parse
 from grader.reports.labels import common_label
 
 LARGEST = 1000.0
-"""Answers farther off than this factor are counted at the edge."""
+"""The largest factor that a histogram shows. Answers farther from the right answer count at the histogram's edge."""
 _STEPS = 9
-"""Bars on each side of the right answer."""
+"""Number of histogram bars on each side of the right answer."""
 
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception that led to answers. ``ratio``: the median of these answers, divided by the right answer."""
+    """A misconception that some answers match. ``ratio``: the median of these answers, divided by the right answer."""
 
     mark: str
     name: str
@@ -48,7 +48,8 @@ class AnswerBar:
 class Answers:
     """A class's answers to one question. Bars go from low to high.
 
-    ``off_scale`` answers have another dimension, are not positive, or cannot be read. ``silent``: without an answer.
+    ``off_scale``: answers in a wrong unit (bytes for seconds), not positive, or unreadable. ``silent``: students
+    without an answer.
     """
 
     exercise: str
@@ -64,7 +65,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One answer. ``ratio``: the answer divided by the right one, or None if that is not a positive number."""
+    """One answer. ``ratio``: the answer divided by the right answer, or None if this quotient is not positive."""
 
     right: bool
     silent: bool
@@ -77,8 +78,8 @@ class _QuestionAnswers:
     """A class's answers to one question. Equal answers are counted together.
 
     Attributes:
-        label: what the labels of all reports have in common; each student may have other numbers.
-        hints, students: by misconception.
+        label: the common part of this question's labels. Labels may differ between students in their numbers.
+        hints, students: the hint and the students of each misconception.
     """
 
     label: str
@@ -107,12 +108,12 @@ class NumericAnswers:
                 question.students[result.misconception].append(report.student)
 
     def answers(self) -> list[Answers]:
-        """Return them in the order of the reports."""
+        """Return the answers to each question, in the order of the reports."""
         return [_answers(exercise, name, question) for (exercise, name), question in self._questions.items()]
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
-    """Yield each judged numeric result of the exercises that were handed in, with the exercise's name."""
+    """Yield (exercise, result) for each judged numeric result of the exercises that the student handed in."""
     for part in report.exercises:
         for result in part.results if part.handed_in else ():
             if result.kind == "number" and result.status in ("passed", "failed"):
@@ -121,7 +122,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
 
 @lru_cache(1000)
 def _ratio(actual: str, expected: str) -> float | None:
-    """Return the given answer divided by the right one, or None if that is not a positive number."""
+    """Return the given answer divided by the right answer, or None if this quotient is not positive."""
     try:
         given = parse(actual.removeprefix("read as "), "")
         right = parse(expected, "")
@@ -151,7 +152,7 @@ def _answers(exercise: str, name: str, question: _QuestionAnswers) -> Answers:
 
 
 def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, ...]:
-    """Return the misconceptions, the most common first, marked a, b, c, ..."""
+    """Return the misconceptions, the most common first, with the letters a, b, c, ..."""
     ranked = sorted(question.students, key=lambda name: (-len(question.students[name]), name))
     found = []
     for number, name in enumerate(ranked):

@@ -1,4 +1,4 @@
-"""The staff page for one check that was decided again. It shows hidden data."""
+"""The staff page of ``shardlings appeal``, which runs one check of a submission again. The page shows hidden data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LINES = 2000
 
 @dataclass(frozen=True)
 class Code:
-    """A part of a submission: the file or cell, the number of its first line, and its text. Untrusted."""
+    """A part of a submission: its file or cell, the number of its first line, and its source code. Untrusted."""
 
     name: str
     line: int
@@ -35,7 +35,7 @@ class ShownArray:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the check. ``reason`` is empty if it passed."""
+    """One run of the check. ``reason`` is empty if the run passed."""
 
     asked: str
     secret: bool
@@ -45,17 +45,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Appeal:
-    """The contents of the page.
+    """The contents of the page about one check.
 
     Attributes:
-        exercise: the exercise with this one result; its own points are the result's.
-        functions: the code that was judged. whole: the whole submission for the exercise.
+        exercise: the exercise's report, reduced to the result of this check; its points are the check's points.
+        functions: the code that was judged.
+        whole: the whole submission for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
-        inputs, outputs: those of that run.
-        facts: what ``explain`` reports for each program on inputs that are not hidden.
-        lines: the findings in full, as ``shardlings appeal`` prints them.
-        differs: differences from the report on file.
-        on_file: whether there is such a report.
+        inputs, outputs: the arrays of the run ``failed_on``.
+        facts: the facts of ``explain`` about each program on inputs that are not hidden.
+        lines: all findings, as ``shardlings appeal`` prints them.
+        differs: differences from the student's stored report.
+        on_file: whether the student has a stored report.
     """
 
     student: str
@@ -76,7 +77,7 @@ class Appeal:
 
 
 def render_appeal(appeal: Appeal) -> str:
-    """Return a self-contained page."""
+    """Return the page as HTML that needs no other file."""
     facts = [
         (
             one.title,
@@ -91,7 +92,7 @@ def render_appeal(appeal: Appeal) -> str:
 
 
 def _code(code: Code) -> Markup:
-    """Return the code's lines with their numbers, escaped."""
+    """Return the lines of code with their numbers, escaped for HTML."""
     lines = code.text.split("\n")
     shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
     more = [f"      ... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
@@ -99,7 +100,7 @@ def _code(code: Code) -> Markup:
 
 
 def _block(text: str) -> Markup:
-    """Return escaped text of several lines. Unprintable characters, such as bidirectional overrides, become codes."""
+    """Return text of several lines, escaped for HTML. Unprintable characters, such as bidi overrides, become codes."""
     return escape("\n".join("".join(map(_visible, line)) for line in text.split("\n")))
 
 

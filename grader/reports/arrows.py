@@ -1,7 +1,7 @@
 """The senders and receivers of a collective: the mesh as a grid of devices, with arrows between them.
 
-A reduction, gather or scatter is drawn as the ring that its bytes are counted on, a permute as its pairs, and an
-all-to-all as a line between any two devices.
+A reduction, gather or scatter has the arrows of the ring on which the grader counts bytes. A permute has an arrow for
+each pair of sender and receiver. An all-to-all has a line between any two devices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Arrows:
-    """A picture ready to draw. ``paths``: SVG paths from senders to receivers. ``both``: arrows point both ways."""
+    """A picture ready to draw. ``paths``: SVG paths from senders to receivers. ``both``: paths have two arrowheads."""
 
     width: float
     height: float
@@ -78,12 +78,12 @@ def _in_words(pairs: Sequence[tuple[int, int]], labels: Sequence[str]) -> str:
 
 
 def _is_drawable(pairs: Sequence[tuple[int, int]], count: int) -> bool:
-    """Return whether there are few enough devices and arrows, and every arrow joins devices of the mesh."""
+    """Return whether devices and arrows are few enough to draw, and every arrow joins devices of the mesh."""
     return 0 < len(pairs) <= ARROWS and count <= MOST and {d for pair in pairs for d in pair} <= set(range(count))
 
 
 def sent_to(collective: Collective) -> list[tuple[int, int]]:
-    """Return the pairs of sender and receiver, each once."""
+    """Return the distinct (sender, receiver) pairs of a collective."""
     groups = [tuple(group) for group in collective.groups]
     if collective.kind == "permute":
         return [(group[0], group[1]) for group in groups if len(group) == 2]
@@ -108,7 +108,7 @@ def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> f
 
 
 def _path(start: tuple[float, float], end: tuple[float, float], box: float) -> str:
-    """Return a curve between the rims of two boxes. It bends to its left, so that opposite arrows do not coincide."""
+    """Return a curve between the rims of two boxes. Curves bend to their left, so opposite arrows do not coincide."""
     a, b = ((x + box / 2, y + HEIGHT / 2) for x, y in (start, end))
     length = math.dist(a, b) or 1.0
     bend = _bend(start, end, box) / length

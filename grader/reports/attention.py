@@ -13,10 +13,10 @@ from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 LONGEST = 5000
-"""Characters of a reason: more than any reason has, unless names of files are absurdly long."""
+"""The most characters of a reason that are kept. Only extremely long file names make longer reasons."""
 MOST_NOTES = 3
 SEVERAL = "several students"
-"""Shown in place of a name."""
+"""Shown in place of a student's name if a reason concerns several students."""
 ENDED = "XLA ended the process twice"
 Kind = Literal[
     "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
@@ -81,7 +81,7 @@ class AttentionList:
 
 
 def name_of(student: str) -> str:
-    """Return a student's name as reports have it. A name that no report can have is cleaned."""
+    """Return a student's name as reports show it. Clean a name that is too long or unprintable for a report."""
     visible = student.replace("\u200c", "").replace("\u200d", "").isprintable()
     return student if visible and len(student) <= 100 else clean(student, 100)
 
@@ -92,12 +92,12 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Return the notes that say which of several candidate files was graded."""
+    """Return the notes that name the graded file where a submission has several candidate files."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason naming exercises over which XLA ended the process twice, or ''. Honest work can cause it."""
+    """Return a reason that names exercises on which XLA ended the process twice, or ''. Honest code can cause this."""
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
     return f"{ENDED} over {', '.join(names)}: check whether the code is honest" if names else ""
 
@@ -110,19 +110,19 @@ def _whats_pending(report: Report) -> str:
 
 
 def _to_be_read(report: Report) -> str:
-    """Return a reason listing the written answers that have no points yet, or ''."""
+    """Return a reason that lists the answers in words without points so far, or ''."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
     points = counted(round(sum(r.points for _, r in found), 6), "point")
     return f"needs grading, {points}: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
-    """Return the results that wait for review."""
+    """Return (exercise, result) for each result that needs review."""
     return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
 def _not_found(report: Report, extensions: Collection[str]) -> str:
-    """Return a reason for review: required exercises are missing and notes may say why, or there are links."""
+    """Return a reason for review, or ''. Missing required exercises with notes need review, and so do links."""
     required = [e for e in report.exercises if e.exercise not in extensions]
     missing = [e.exercise for e in required if not e.handed_in]
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
@@ -138,7 +138,7 @@ def _first(notes: list[str]) -> list[str]:
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return the results of a report that need review."""
+    """Return a ``BrokenResult`` for each result of a report that needs review."""
     return [
         BrokenResult(
             student=report.student,

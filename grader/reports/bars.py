@@ -1,7 +1,7 @@
 """Amounts beside their budgets, as bars on one scale: collectives, traffic, memory, FLOPs, time.
 
-Each bar is drawn over a box as long as the budget. The part beyond the box is marked. An empty part of the box is what
-the program lacks.
+A box as long as the budget lies behind each bar. The part of the bar beyond the box is marked. An empty part of the box
+shows how much the program is below the budget.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class Row:
-    """One amount: its name, its number, and lengths of the budget's box, of the part within it, of the part beyond."""
+    """An amount's bar in two parts: ``within`` the budget's box, and ``beyond`` it. ``limit``: length of the box."""
 
     y: float
     name: str
@@ -31,13 +31,13 @@ class Row:
 
     @property
     def length(self) -> float:
-        """The length of the longer one, of the box and of the bar."""
+        """The length of the box or of the bar, whichever is longer."""
         return round(max(self.limit, self.within + self.beyond), 1)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars ready to draw. ``left``: where they start."""
+    """Bars ready to draw. ``left``: the x position at which all bars start."""
 
     width: float
     height: float
@@ -47,9 +47,9 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Return the bars of a failed check, or None if there are no two different amounts, or tables of them, to compare.
+    """Return the bars of a failed check, or None if expected and actual data are no amounts or do not differ.
 
-    Results for students have no staff-only amounts, so these are not drawn for students.
+    Results for students have no staff-only amounts, so students see no bars of these amounts.
     """
     if result.kind != "check" or result.status != "failed":
         return None
@@ -65,7 +65,7 @@ def draw_bars(result: Result) -> Bars | None:
 
 
 def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
-    """Return names with the expected and the actual amount; [] if not all of them are amounts."""
+    """Return (name, expected amount, actual amount) triples; [] if a value is not an amount."""
     found: list[tuple[str, Any, Any]] = [("yours", due, got)]
     if isinstance(due, Mapping) and isinstance(got, Mapping):
         found = [(clean(name, 60), due.get(name, 0), got.get(name, 0)) for name in dict.fromkeys((*due, *got))]

@@ -14,13 +14,13 @@ from grader.reports.summary import Summary
 from grader.reports.whole_class import WholeClass
 
 SHOWN = 8
-"""The number of misconceptions and checks that are shown unfolded."""
+"""The number of misconceptions and checks that the class page shows unfolded."""
 Detail = tuple[ExerciseRate, list[CheckRate], list[Answers]]
 
 
 @dataclass(frozen=True)
 class SectionRate:
-    """A section's results: students with points to earn, and the mean of their percentages."""
+    """A section's results: the number of students with points to earn, and the mean of these students' percentages."""
 
     section: str
     students: int
@@ -29,10 +29,10 @@ class SectionRate:
 
 @dataclass(frozen=True)
 class ClassPage:
-    """The data for the template.
+    """The data for the class page's template.
 
     Attributes:
-        reports: one row each, in the order of the students; read once.
+        reports: one row of the table each, in the order of the students. The iterator is read only once.
         graded: students who have a page.
         courses: the courses that the reports name.
         percents: each student's percentage of the points.
@@ -40,9 +40,9 @@ class ClassPage:
         kinds: student -> the kinds of review that the student's case needs.
         people: names and sections.
         sections: each section's results; empty if the roster has no sections.
-        section_ids: a number for each section, which a choice on the page filters by.
+        section_ids: a number for each section, by which readers can filter the page.
         hardest: the checks and questions that most students failed.
-        modules: each module's exercises, with their checks and the answers to their questions.
+        modules: each module's exercises, with checks and the answers to questions.
     """
 
     summary: Summary
@@ -62,7 +62,7 @@ class ClassPage:
 
 def class_page(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> ClassPage:
     kinds: dict[str, dict[str, None]] = {}
-    for item in summary.attention:  # an item about several students has the student ""
+    for item in summary.attention:  # ``student`` is "" in an item about several students
         kinds.setdefault(item.student, {})[item.kind] = None
     return ClassPage(
         summary=summary,
@@ -88,7 +88,7 @@ def _sections(whole: WholeClass) -> list[SectionRate]:
 
 
 def _section_ids(whole: WholeClass) -> dict[str, int]:
-    """Return a number for each section, and for students without one. Empty if no section is known."""
+    """Return a number for each section, and one for students without a section. Empty if no section is known."""
     if not whole.sections:
         return {}
     return {name: number for number, name in enumerate(sorted({"", *(p.section for p in whole.people.values())}))}

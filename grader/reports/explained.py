@@ -21,8 +21,8 @@ class Placed:
     """An array and its layout on the devices.
 
     Attributes:
-        spec: its PartitionSpec, or None if no spec describes the layout.
-        local: the distinct shapes that devices hold. There is one unless the array is cut unevenly.
+        spec: the array's PartitionSpec, or None if no spec describes the layout.
+        local: the distinct shapes of the devices' parts. An evenly cut array has one.
     """
 
     name: str
@@ -37,21 +37,21 @@ class Explained:
     """One task on one mesh, with arrays of one size.
 
     Attributes:
-        fault: the reason why there is no program; then no other fact is known.
+        fault: the reason why there is no program. With a fault, no other fact is known.
         traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
-        ran: whether it was compiled and run. Otherwise there are no results and no memory figure from XLA.
+        ran: whether the program was compiled and run. Otherwise results and XLA's memory figure are unknown.
         memory: bytes of temporaries per device, as XLA reports them.
-        live: everything held at once, by liveness.
-        flops, dot_flops: arithmetic of one device; the part in matmuls.
-        routes: the data that its permutes pass on from round to round.
-        elsewhere: its result on devices that are not simulated; empty if none were asked for.
-        measured: its time there, if it has a timeline.
-        predicted: the time that its learner predicted.
-        compiled: the TPU compiler's schedule of this program, if that is known.
-        profiles: its steps with both profiles of the clock, and why they differ; empty if they are equal.
-        program: SHA-256 of its canonical form.
-        timeline: the program laid out in time, if that was asked for.
-        untimed: the reason why it has no timeline.
+        live: the most bytes that a device holds at once, by liveness analysis.
+        flops, dot_flops: arithmetic of one device, in total and in matmuls.
+        routes: the data that the program's permutes pass on from round to round.
+        elsewhere: the program's result on devices that are not simulated; empty if the user named no such devices.
+        measured: the program's time on the devices of ``elsewhere``, if the program has a timeline.
+        predicted: the time that the learner predicted.
+        compiled: the TPU compiler's schedule of this program, if known.
+        profiles: step times with both profiles of the clock, and why they differ; empty if they are equal.
+        program: SHA-256 of the program's canonical form.
+        timeline: the program's timeline, if the user asked for one.
+        untimed: the reason why the program has no timeline.
     """
 
     exercise: str
@@ -86,7 +86,7 @@ class Explained:
 
     @property
     def other_flops(self) -> Interval:
-        """Arithmetic outside matmuls, at least 0: matmuls that are written out count twice in ``dot_flops``."""
+        """Arithmetic outside matmuls. At least 0, because ``dot_flops`` may exceed ``flops``."""
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
 
@@ -97,7 +97,7 @@ class Explained:
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
-        """Collectives that look alike, grouped: one of each group, and how often the group runs in total."""
+        """One collective of each group of similar collectives, and the number of executions of the whole group."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
@@ -105,7 +105,7 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Return the programs of one task, or only the first if one fault stops all of them."""
+    """Return the programs of one task, or only the first if all have equal faults."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 

@@ -1,4 +1,4 @@
-"""A program's facts on a terminal. Long lines fold, so that a narrow terminal cuts nothing off."""
+"""Print a program's facts on a terminal. Long lines wrap, so that a narrow terminal cuts nothing off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grader.reports.timelines import place
 
 
 def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
-    """Print a heading and a line for every fact; if ``drawn``, also the rounds and the timeline."""
+    """Print a heading and a line for every fact. With ``drawn``, also draw the rounds and the timeline."""
     paper = Paper(console)
     paper.line(paper.text(explained.title, "bold"))
     if explained.fault is not None:
@@ -43,7 +43,7 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
-    """Print a table for each of the first ``MOST_ROUTES`` routes."""
+    """Print a table for each of the program's first ``MOST_ROUTES`` routes of permuted data."""
     for route in explained.routes[:MOST_ROUTES]:
         rounds = rounds_of(route, explained.mesh)
         if rounds is not None:
@@ -54,7 +54,7 @@ def _print_rounds(explained: Explained, paper: Paper) -> None:
 
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
-    """Yield label, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
+    """Yield (label, style, text) for every fact: arguments, results, collectives, bytes, memory, arithmetic."""
     yield from [("takes", "", array_text(placed)) for placed in explained.arguments]
     yield from [("gives", "", array_text(placed)) for placed in explained.results]
     if not explained.ran:
@@ -81,7 +81,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
 
 
 def live_text(live: LiveMemory) -> str:
-    """Return a text about the memory that a device holds at the worst point, in program order."""
+    """Return a text about the most memory that a device holds at once, if operations run in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
     return f"{show_bytes(live.peak)} on a device, by liveness in program order: {held}" + (
@@ -119,6 +119,6 @@ def bytes_text(amount: Interval) -> str:
 
 
 def fault_line(fault: Fault) -> str:
-    """Return the reason why there is no program to explain, with its place if known."""
+    """Return the reason why there is no program to explain, with the place in the source if known."""
     at = f"{fault.file}:{fault.line}: " if fault.line else ""
     return f"{at}{fault.message}"

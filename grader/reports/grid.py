@@ -1,4 +1,4 @@
-"""A layout as lines of text: boxes, or a list if boxes do not fit."""
+"""An array's layout on devices as lines of text: boxes, or a list if boxes do not fit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def draw_grid(picture: Picture, room: int) -> list[str]:
 
 
 def _label(picture: Picture, block: Block) -> list[str]:
-    """Return a block's holders, one word per mesh axis, with ✗ if the block is wrong."""
+    """Return the devices that hold a block, one word per mesh axis, with ✗ if the block is wrong."""
     *words, last = [clean(w, 40) for w in holders(picture, block.devices)]
     return [*words, f"{last} ✗" if wrong_mark(picture, block) else last]
 
 
 def _grid(rows: list, cols: list, cells: dict[tuple, list[str]], dims: list[int]) -> list[str]:
-    """Draw boxes with their bounds along the top and, for two dimensions, down the left side."""
+    """Draw a box for each block. Index bounds are along the top and, for two dimensions, down the left side."""
     width = max([len(line) for lines in cells.values() for line in lines] + [len(str(c[1])) for c in cols]) + 2
     height = max(map(len, cells.values()))
     bounds = [str(r[0]) for r in rows] + [str(rows[-1][1])] if len(dims) == 2 else [""] * (len(rows) + 1)

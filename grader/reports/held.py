@@ -18,7 +18,7 @@ MOST = 64  # most devices that a picture can show legibly
 
 @dataclass(frozen=True)
 class HeldBox:
-    """A device: its place, its name, its part of every dimension, and all of that with its bytes as one text."""
+    """A device's box: its place, the device's name, the part of each dimension, and a text with all facts and bytes."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class HeldSvg:
 
 
 def draw_held(placed: Placed, mesh: Mapping[str, int]) -> HeldSvg | None:
-    """Return the grid: a row for each index of the first axis. None without a spec, and for too many devices."""
+    """Return the grid: a row for each index of the first mesh axis. None without a spec or for too many devices."""
     count = math.prod(mesh.values())
     if placed.spec is None or count > MOST:
         return None

@@ -14,7 +14,7 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column. ``kind`` is right, misconception, other or count; each has a pattern and a colour."""
+    """A part of a column. ``kind``: right, misconception, other or count. Each kind has its own pattern and colour."""
 
     kind: str
     y: float
@@ -24,7 +24,7 @@ class BarSegment:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a histogram. ``text`` is its tooltip. ``note`` is written above the column's end at ``top``."""
+    """One column of a histogram. ``text``: the column's tooltip. ``note``: text above the column's end at ``top``."""
 
     x: float
     width: float
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Columns in a frame of ``WIDTH`` by ``HEIGHT``, ticks below it as x positions with text, and a description."""
+    """Columns in a frame of ``WIDTH`` by ``HEIGHT``, ticks as (x position, text) below the frame, and a description."""
 
     columns: tuple[Column, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -44,7 +44,7 @@ class Histogram:
 
 
 def score_histogram(percents: Iterable[float]) -> Histogram:
-    """Count students per 10 percent of the points, without bonus points. The last column includes 100%."""
+    """Draw the number of students in each tenth of the percentage scale. The last column includes 100% and more."""
     counts = [0] * 10
     for percent in percents:
         counts[min(9, int(percent // 10))] += 1
@@ -56,7 +56,7 @@ def score_histogram(percents: Iterable[float]) -> Histogram:
 
 
 def answer_histogram(answers: Answers) -> Histogram:
-    """Draw answers as multiples of the right one, on a logarithmic scale, with the letters of known misconceptions."""
+    """Draw answers as multiples of the right answer on a logarithmic scale, with the letters of misconceptions."""
     stacks = [
         [
             ("right", bar.right, ""),

@@ -1,6 +1,6 @@
-"""Inline styles for the HTML fragment, which is embedded in foreign pages and must be legible on any background.
+"""Inline styles for the HTML fragments, which notebooks and other pages embed and which any background must suit.
 
-In the full page, the same names are classes.
+In the full page, the style sheet has a class for each name.
 """
 
 _PILL = "display:inline-block;white-space:nowrap;border-radius:1em;padding:0 .6em;font-size:.85em;font-weight:600;"
@@ -34,7 +34,7 @@ INLINE_STYLES = {
     "picture": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
     "picture timeline": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
     "ring": "margin:.75em 0",
-    "picture-words": "contain:inline-size",  # text wraps at the width of the picture and does not widen it
+    "picture-words": "contain:inline-size",  # text wraps at the picture's width, and does not widen the picture
     "picture-title": "font-size:.9em",
     "picture-caption": "font-size:.8em;opacity:.8",
     "holders": "font-size:.8em",

@@ -1,4 +1,4 @@
-"""Labels of a class: what the labels of its students have in common."""
+"""A question's label for a whole class: the common part of the students' labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GAP = "…"
 
 @lru_cache(10_000)
 def common_label(one: str, other: str) -> str:
-    """Return a label with gaps where the two differ, by each student's numbers: ``How long do … bytes take?``."""
+    """Return a label with gaps where two students' labels differ in numbers: ``How long do … bytes take?``."""
     if one == other:
         return one
     mine, theirs = (re.findall(r"\w+(?:\.\d+)?|…|\s+|[^\w\s]", label) for label in (one, other))

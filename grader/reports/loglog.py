@@ -1,4 +1,4 @@
-"""Predicted against measured times as an SVG picture on two logarithmic axes: places of marks, ticks and labels."""
+"""Places of points, ticks and labels in an SVG picture of predicted against measured times on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.reports.untrusted import clean
 
 LEFT, TOP, SIDE, LEGEND = 70.0, 34.0, 400.0, 150.0
 SHAPES = ("M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0", "M-4.5 -4.5h9v9h-9z", "M0 -6L5.5 4.5H-5.5z", "M0 -6L6 0L0 6L-6 0z")
-"""Outlines of the marks. Each group has one, beside its colour."""
+"""Outlines of points as SVG paths: circle, square, triangle, diamond. Each group of points has its own outline."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Plot:
 
 
 def draw_plot(points: Sequence[MeasuredPoint], heading: str) -> Plot:
-    """Place the points. Both axes have one scale, so points on the diagonal are exact predictions."""
+    """Place the points. Both axes have equal scales, so points on the diagonal are exact predictions."""
     values = [v for p in points for v in (p.predicted, p.measured)]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high += low == high
@@ -90,7 +90,7 @@ def _in_words(point: MeasuredPoint) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Return three digits in a suitable unit: ``12.3 us``."""
+    """Return the time with three digits in a suitable unit: ``12.3 us``."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= 0.9995 * size:
             return f"{seconds / size:.3g} {unit}" if seconds < 1000 * size else f"{seconds / size:.2e} {unit}"

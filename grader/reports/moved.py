@@ -1,4 +1,4 @@
-"""Warnings about late penalties and points set by hand that moved a whole class."""
+"""Warnings about late penalties and points set by hand that changed many scores of a class."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class MovedByRules:
 
 
 def _set_by_hand(report: Report) -> float:
-    """Return the points that a person set in a report, minus the points that the grader gave there.
+    """Return the change in a report's points that is due to points set by a person.
 
-    Points that the grader left to a person do not count: with a written question, every student has some.
+    Results that the grader leaves to a person, such as answers in words, do not count: every student may have some.
     """
     change = 0.0
     for exercise in report.exercises:

@@ -1,4 +1,4 @@
-"""A learner's progress on a terminal: a line per exercise of each begun module, and the first failure in full."""
+"""Print a learner's progress on a terminal: a line per exercise of each begun module, and the first failure in full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTES = 10
 
 
 def print_overview(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Print the modules in order. A module that is not begun takes one line.
+    """Print the modules in order. A module without any written code or answer takes one line.
 
     Args:
         titles: each module's title, by its id.
@@ -29,7 +29,7 @@ def print_overview(report: Report, titles: Mapping[str, str], console: Console) 
         exercises = [e for e in shown.exercises if e.module == module]
         if exercises:
             _print_module(paper, f"{module} {title}", exercises)
-    for note in shown.notes[:NOTES]:  # notes explain why an exercise looks as if it was not begun
+    for note in shown.notes[:NOTES]:  # a note may explain why an exercise counts as not begun
         paper.line(paper.text(f"note: {note}", "italic"))
     begun = [e for e in shown.exercises if is_begun(e)]
     done = sum(first_failure(e) is None for e in begun)
@@ -61,7 +61,7 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
 
 
 def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Print progress before a submission, then every failure of the begun exercises with its reason."""
+    """Print, before a submission, the progress so far and each failure of the begun exercises with its reason."""
     print_overview(report, titles, console)
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):
@@ -76,7 +76,7 @@ def print_left(report: Report, titles: Mapping[str, str], console: Console) -> N
 
 
 def print_first_failure(report: Report, console: Console) -> ExerciseReport | None:
-    """Print the first failure of the begun exercises in full. Return its exercise, or None if nothing fails."""
+    """Print the first failure of the begun exercises in full. Return the failing exercise, or None if all pass."""
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):
         if failure := first_failure(exercise):

@@ -57,7 +57,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_html(report: Report, *, audience: Audience = "student", person: Person = UNKNOWN) -> str:
-    """Return one self-contained page: no scripts, no fonts, no images to fetch."""
+    """Return a report's page, self-contained: without scripts, fonts or images that a browser would have to fetch."""
     template = _environment().get_template("report.html.j2")
     return template.render(report=seen_by(audience, report), person=person, audience=audience, look=class_of, heading=2)
 
@@ -69,13 +69,14 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 
 
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
-    """Yield the class page in pieces, so that a large class's page is never held whole.
+    """Yield the class page in pieces, so that a large class's page is never in memory as a whole.
 
-    It links to each student's page, named by ``page_name``, in the same folder. Its only script sorts and filters the
-    table of students; the page's content security policy blocks all others.
+    The class page links to the students' pages, which must be in one folder with it and are named by ``page_name``. One
+    script sorts and filters the table of students. The page's content security policy blocks all other scripts.
 
     Args:
-        whole: counted over all of ``reports``, which are read once.
+        whole: facts about the class, counted over all of ``reports`` in advance.
+        reports: read only once.
     """
     shown = class_page(summary, whole, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
@@ -89,13 +90,13 @@ def _script() -> str:
 
 
 def render_picture(picture: Picture) -> str:
-    """Return a layout as an HTML fragment with inline styles."""
+    """Return an array's layout on devices as an HTML fragment with inline styles."""
     template = _environment().get_template("layout.html.j2")
     return template.render(picture=picture, look=inline)
 
 
 def render_arrows(explained: Explained) -> str:
-    """Return senders and receivers of collectives as an HTML fragment with inline styles; '' if none is drawn."""
+    """Return the arrows of a program's collectives as an HTML fragment with inline styles; '' if none can be drawn."""
     drawn = [draw_arrows(c, explained.mesh, collective_text(c, count)) for c, count in explained.alike[:8]]
     shown = [picture for picture in drawn if picture is not None]
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
@@ -103,36 +104,36 @@ def render_arrows(explained: Explained) -> str:
 
 
 def render_held(explained: Explained) -> str:
-    """Return what each device holds before and after, as an HTML fragment with inline styles; '' if none is drawn."""
+    """Return each device's parts of arguments and results as an HTML fragment; '' if no array can be drawn."""
     grids = held_grids(explained.arguments, explained) + held_grids(explained.results, explained)
     return _environment().get_template("held.html.j2").render(grids=grids, look=inline) if grids else ""
 
 
 def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
-    """Return the grids of these arrays, of those that can be drawn."""
+    """Return the grids of the arrays that can be drawn."""
     return [grid for array in arrays if (grid := draw_held(array, explained.mesh)) is not None]
 
 
 def render_rounds(explained: Explained) -> str:
-    """Return the data that go round a program's rings as an HTML fragment with inline styles; '' if there are none."""
+    """Return the routes of a program's permuted data as an HTML fragment with inline styles; '' without any."""
     return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
-    """Return the routes of a program, of those that can be drawn."""
+    """Return the routes of a program's permuted data, without routes that cannot be drawn."""
     found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
     return [draw_rounds(rounds) for rounds in found if rounds is not None]
 
 
 def render_steps(steps: Mapping[str, str]) -> str:
-    """Return HTML fragments by name as pictures that ``player`` shows one at a time."""
+    """Return these named HTML fragments as one fragment. The script ``player`` shows one of them at a time."""
     shown = [(name, Markup(html)) for name, html in steps.items()]
     return _environment().get_template("steps.html.j2").render(steps=shown, look=inline)
 
 
 @cache
 def player() -> str:
-    """Return the script that moves pictures, for pages that allow scripts."""
+    """Return the script that animates pictures, for pages that allow scripts."""
     return (TEMPLATES / "player.js").read_text(encoding="utf-8")
 
 
@@ -142,7 +143,7 @@ def render_roofline(roofline: Roofline) -> str:
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
-    """Return timelines by heading as an HTML fragment with inline styles: a picture on one scale, and the totals."""
+    """Return the timelines, each with its heading, as an HTML fragment: a picture on one scale, and the totals."""
     template = _environment().get_template("timeline.html.j2")
     return template.render(chart=draw_chart(timelines), standalone=False, look=inline)
 
@@ -158,18 +159,18 @@ def _plots_of(result: Result) -> list[RooflineSvg]:
 
 
 def _rings_of(result: Result) -> list[RoundsSvg]:
-    """Return the rings in the program of a result, ready to draw."""
+    """Return the routes of permuted data in a result's program, ready to draw."""
     return [draw_rounds(rounds) for rounds in rings_of(result)]
 
 
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
-    """Return the picture of the timelines alone, as an SVG file on white."""
+    """Return the picture of the timelines as an SVG file with a white background."""
     template = _environment().get_template("timeline.svg.j2")
     return template.render(chart=draw_chart(timelines, width), standalone=True)
 
 
 def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
-    """Return predicted against measured times as an SVG file on white."""
+    """Return predicted against measured times as an SVG file with a white background."""
     return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 
 
@@ -179,12 +180,12 @@ def render(template: str, **data: Any) -> str:
 
 
 def render_pieces(template: str, **data: Any) -> Iterator[str]:
-    """Yield the page in pieces, so that a long one is never held whole."""
+    """Yield a page, rendered from the template of this name, in pieces: a long page is never in memory as a whole."""
     return _environment().get_template(template).generate(**data)
 
 
 def render_template(template: str, folder: Path, **data: Any) -> str:
-    """Render a template from a wing's folder. It may extend and include templates of that folder and of the core."""
+    """Render a template from a wing's folder, which may extend and include templates of this folder and of the core."""
     return _with_folder(folder).get_template(template).render(**data)
 
 
@@ -195,7 +196,7 @@ def _with_folder(folder: Path) -> Environment:
 
 @lru_cache(1024)
 def class_of(name: str) -> Markup:
-    """Return the attribute that styles an element of a page: a class of its style sheet."""
+    """Return the HTML attribute that styles an element of a page: a class of the page's style sheet."""
     return Markup('class="{}"').format(name)
 
 
@@ -234,12 +235,12 @@ def load_templates() -> None:
 
 
 def _finalize(value: Any) -> Any:
-    """Clean every string that a template prints. Escaping follows."""
+    """Clean a value that a template prints, if it is a string. Jinja escapes the result."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _prose(text: str, limit: int = 2000) -> Markup:
-    """Return escaped text in which `code` between backticks is marked up as code."""
+    """Return text escaped for HTML, with `code` between backticks as HTML code elements."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(clean(text, limit)))))
 
 

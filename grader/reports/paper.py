@@ -20,7 +20,7 @@ _LINES = str.maketrans("┌┬┐├┼┤└┴┘─│", "+++++++++-|")
 
 @dataclass(frozen=True)
 class Paper:
-    """A console, and the characters that it can show."""
+    """A console that cleans text and replaces characters that its encoding lacks."""
 
     console: Console
 
@@ -30,18 +30,18 @@ class Paper:
         return not self.console.encoding.lower().startswith("utf")
 
     def text(self, text: object, style: str = "", limit: int = 2000) -> Text:
-        """Return plain text, cleaned: markup and escape sequences in it have no effect."""
+        """Return the value as cleaned plain text, in which markup and escape sequences have no effect."""
         return Text(self.fit(clean(text, limit)), style=style, overflow="fold")
 
     def fit(self, text: str) -> str:
-        """Return the text in characters that the console can encode; also for text with drawn lines."""
+        """Return the text, also if it has drawn lines, in characters that the console can encode."""
         if not self.ascii:
             return text
         simple = unicodedata.normalize("NFKD", text.translate(_ASCII).translate(_LINES))
         return "".join(c for c in simple if not unicodedata.combining(c)).encode("ascii", "replace").decode()
 
     def line(self, *parts: Text, indent: int = 0) -> None:
-        """Print one paragraph made of all parts."""
+        """Print the parts as one paragraph."""
         self.console.print(Padding(Text("", overflow="fold").join(parts), (0, 0, 0, indent), expand=False))
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:

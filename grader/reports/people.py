@@ -8,23 +8,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Person:
-    """A student's name and section; "" for one that the roster does not have."""
+    """A student's name and section; "" for a fact that the roster lacks."""
 
     name: str = ""
     section: str = ""
 
     @property
     def text(self) -> str:
-        """Return ``Alice Liddell, section B``, without the part that is not known."""
+        """Return ``Alice Liddell, section B``, without a part that the roster lacks."""
         return ", ".join(filter(None, (self.name, self.section and f"section {self.section}")))
 
 
 UNKNOWN = Person()
 People = Mapping[str, Person]
-"""Person by student, for the students that the roster names."""
+"""Mapping from a student to the student's Person, for the students on the roster."""
 
 
 def with_name(student: str, people: People) -> str:
-    """Return ``alice (Alice Liddell, section B)``, or the student alone if the roster does not name the student."""
+    """Return ``alice (Alice Liddell, section B)``, or ``alice`` if the roster does not name the student."""
     text = people.get(student, UNKNOWN).text
     return f"{student} ({text})" if text else student

@@ -14,7 +14,7 @@ from grader.common.result import Result
 
 
 def _of_pairs(mesh: Any) -> Any:
-    """Return the mapping that pairs describe. Pairs keep the order of the axes in files with sorted keys."""
+    """Convert (axis, size) pairs to a mapping. Files hold pairs, because sorted keys would lose the order of axes."""
     if not isinstance(mesh, list):
         return mesh
     try:
@@ -29,7 +29,7 @@ Mesh = Annotated[dict[str, Annotated[int, Field(ge=1)]], BeforeValidator(_of_pai
 class Picture(BaseModel):
     """A layout to draw.
 
-    ``slices``: for each device the part ``(start, stop)`` of every dimension. ``wrong``: devices to mark.
+    ``slices``: for each device the part ``(start, stop)`` of every dimension. ``wrong``: devices to mark as wrong.
     """
 
     title: str
@@ -52,12 +52,12 @@ class Picture(BaseModel):
 
     @property
     def heading(self) -> str:
-        """The title as a learner reads it, with "yours" for "actual"."""
+        """The picture's title for learners, with "yours" in place of "actual"."""
         return "yours" + self.title.removeprefix("actual") if self.title.startswith("actual") else self.title
 
     @property
     def caption(self) -> str:
-        """A caption such as ``24 × 40 on mesh x=4, y=2``, and which dimensions are not drawn."""
+        """A caption such as ``24 × 40 on mesh x=4, y=2``, with the dimensions that are cut but not drawn."""
         mesh = ", ".join(f"{a}={n}" for a, n in self.mesh.items())
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {mesh}"
         drawn = drawn_dims(self)
@@ -69,7 +69,7 @@ class Picture(BaseModel):
 
 @dataclass(frozen=True)
 class Block:
-    """A part of the drawn dimensions, and the devices that hold it."""
+    """A rectangle of an array (an index range per drawn dimension), and the devices that hold this rectangle."""
 
     rows: tuple[int, int]
     cols: tuple[int, int]
@@ -77,7 +77,7 @@ class Block:
 
 
 def pictures(result: Result) -> list[Picture]:
-    """Return the pictures of a failed result, expected ones first. Invalid pictures are left out."""
+    """Return the valid pictures of a failed result. Pictures of expected layouts come first."""
     if result.status != "failed":
         return []
     found = [p for p in map(_picture, result.pictures[:8]) if p]
@@ -87,7 +87,7 @@ def pictures(result: Result) -> list[Picture]:
 def _picture(raw: dict[str, Any]) -> Picture | None:
     try:
         return Picture.model_validate(raw)
-    except (TypeError, ValueError):  # pydantic's error is a ValueError
+    except (TypeError, ValueError):  # pydantic raises a subclass of ValueError
         return None
 
 
@@ -97,7 +97,7 @@ def _cut_dims(picture: Picture) -> list[int]:
 
 
 def drawn_dims(picture: Picture) -> list[int]:
-    """Return at most two dimensions: first those that are cut, then the others, in order."""
+    """Return the at most two dimensions to draw, sorted. Cut dimensions take precedence over uncut ones."""
     cut = _cut_dims(picture)
     rest = [d for d in range(len(picture.shape)) if d not in cut]
     return sorted((cut + rest)[:2])
@@ -121,7 +121,7 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return the holders of a block, one short word per mesh axis: ``["x=1", "y=0..1"]``."""
+    """Describe these devices with one short word per mesh axis: ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
@@ -138,7 +138,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """Describe the picture in words: each block's range and the devices that hold it."""
+    """Describe the picture in words: (index range, devices) of each block."""
     dims = len(drawn_dims(picture))
     return [
         (
@@ -150,7 +150,7 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
 
 
 def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
-    """Return the holders of a block as one phrase."""
+    """Describe these devices in one phrase."""
     short = holders(picture, devices)
     if len(devices) == len(picture.slices) > 1:
         return " ".join(short)

@@ -17,7 +17,7 @@ def tidy(number: float) -> int | float:
 
 
 def percentage(earned: float, points: float) -> float:
-    """Return the percentage of the points that was earned, or 0 if there are no points to earn."""
+    """Return earned points as a percentage of all points, or 0 if there are no points to earn."""
     return round(100 * earned / points, 2) if points > 0 else 0.0
 
 
@@ -27,12 +27,12 @@ def show_percent(value: float | None) -> str:
 
 
 def score(earned: float, points: float) -> str:
-    """Return a score that is shown alone, as ``2 / 8``."""
+    """Return a score as ``2 / 8``, for a line of its own."""
     return f"{tidy(earned)} / {tidy(points)}"
 
 
 def short_score(earned: float, points: float) -> str:
-    """Return a score that is shown beside a title or a label, as ``2/8``."""
+    """Return a score as ``2/8``, for a place beside a title or a label."""
     return f"{tidy(earned)}/{tidy(points)}"
 
 
@@ -42,6 +42,6 @@ def counted(number: float, noun: str) -> str:
 
 
 def pending_text(points: float, unjudged: float = 0.0) -> str:
-    """Return a text about pending points. ``unjudged`` of them are pending because devices are missing."""
+    """Return a text about pending points. ``unjudged``: the part of ``points`` for which devices are missing."""
     parts = [(text, n) for text, n in ((PENDING, points - unjudged), (UNJUDGED, unjudged)) if n > 0]
     return "; ".join(text.format(f"{counted(n, 'point')} {'is' if n == 1 else 'are'}") for text, n in parts)

@@ -1,4 +1,4 @@
-"""The two profiles of the clock side by side: the step of each, and the reason why they differ."""
+"""A program's step times with the clock's two profiles, and the reason why the two step times differ."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ CHECKED = "ideal"
 
 
 def profiles_text(one: Timeline, other: Timeline) -> str:
-    """Return both steps and the reason why they differ; '' if they are equal.
+    """Return both step times and the reason why they differ; '' if they are equal.
 
-    The profiles differ in nothing but the kinds of collectives that run beside the core.
+    The profiles differ only in the kinds of collectives that run beside the core.
 
     Args:
-        one, other: one program on one slice, with the profile ``CHECKED`` and with that of the chip, in any order.
+        one, other: the timelines of one program on one slice: with the profile ``CHECKED`` and with the chip's own
+            profile, in any order.
     """
     ideal, chip = sorted((one, other), key=lambda line: line.profile != CHECKED)
     if ideal.step == chip.step:
@@ -25,20 +26,20 @@ def profiles_text(one: Timeline, other: Timeline) -> str:
 
 
 def other_profile(line: Timeline) -> str:
-    """Return the profile to compare with: that of the chip, or the one of checks."""
+    """Return the profile to compare with: the chip's own for a timeline with ``CHECKED``, else ``CHECKED``."""
     return line.chip if line.profile == CHECKED else CHECKED
 
 
 def waits(line: Timeline) -> list[str]:
-    """Return the kinds of the program's collectives that do not run beside the core, in program order."""
+    """Return the kinds of collectives in the program that do not run beside the core, in program order."""
     return [kind for kind in line.shares() if kind not in ASYNCHRONOUS[line.profile]]
 
 
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
-    """Return the part of a step in which the compiler and the clock differ most; '' without a difference.
+    """Return the part of a step in which compiler and clock differ most; '' if both have equal step times.
 
     Args:
-        compiled: the compiler's picoseconds of the step, of its matmuls, and of waiting.
+        compiled: picoseconds by the TPU compiler's schedule: the step, its matmuls, and waiting for collectives.
     """
     step, matmuls, waiting = compiled
     parts = {

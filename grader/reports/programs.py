@@ -1,4 +1,4 @@
-"""Pictures of the learner's program in a failed result: its timeline, its rooflines, its routes."""
+"""Pictures of the learner's program in a failed result: its timeline, its rooflines, its routes of permuted data."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Drawn = TypeVar("Drawn", bound=BaseModel)
 
 
 class TimedProgram(BaseModel):
-    """A program in time. ``sent``: bytes that a device sends in it, 0 if unknown."""
+    """A program's timeline. ``sent``: bytes that a device sends during the program, 0 if unknown."""
 
     timeline: Timeline
     sent: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
 
 
 class Travelled(BaseModel):
-    """A route on its mesh, see ``Route``."""
+    """A route of permuted data (see ``Route``), and the mesh."""
 
     mesh: Mesh
     rounds: Route
@@ -44,12 +44,12 @@ class Travelled(BaseModel):
 
 
 def timelines_of(result: Result) -> list[Timeline]:
-    """Return the timelines in a failed result. Invalid pictures are left out, as in the functions below."""
+    """Return the valid timelines in a failed result."""
     return [timed.timeline for timed in _read(TimedProgram, result)]
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
-    """Return the time that the failed check allows for this step, in picoseconds; 0 if it is about others."""
+    """Return the picoseconds that the failed check allows for this step; 0 if the check compares another amount."""
     found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
     return result.expected * 1e12 if found else 0
 
@@ -61,7 +61,7 @@ def rooflines_of(result: Result) -> list[Roofline]:
 
 
 def rings_of(result: Result) -> list[Rounds]:
-    """Return the routes in a failed result, round by round."""
+    """Return the routes of permuted data in a failed result, round by round."""
     found = [rounds_of(travelled.rounds, travelled.mesh) for travelled in _read(Travelled, result)]
     return [rounds for rounds in found if rounds is not None]
 
@@ -70,6 +70,6 @@ def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
     """Return the valid pictures of this kind in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
-        with suppress(TypeError, ValueError):  # pydantic's error is a ValueError
+        with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError
             found.append(kind.model_validate(raw))
     return found

@@ -17,7 +17,8 @@ from grader.reports.points import percentage
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
     """A class's results in one module, without extensions.
 
-    ``mean`` is the mean percentage of students who handed it in; None without any, or if the whole module is a bonus.
+    ``mean``: the mean percentage of the students who handed the module in. None without such students, or if the module
+    has only bonus points.
     """
 
     module: str
@@ -28,7 +29,7 @@ class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
-    """A class's results in one exercise: mean percent, and the number of students with full marks."""
+    """A class's results in one exercise: the mean percentage, and the number of students with full marks."""
 
     exercise: str
     title: str
@@ -38,7 +39,7 @@ class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class CheckRate(BaseModel, frozen=True, extra="forbid"):
-    """How many students passed one check, among those who handed the exercise in.
+    """The number of students who passed one check, among the students who handed the exercise in.
 
     ``rate`` is the percentage of the judged results that passed. Broken results are not judged.
     """
@@ -110,7 +111,7 @@ def _percent_of(exercises: list[ExerciseReport]) -> float:
 class ExerciseRates:
     """Count a class's results in each exercise, one report at a time.
 
-    Extensions are optional, so an extension's rate counts only students who handed it in.
+    Extensions are optional, so an extension's rate counts only students who handed the extension in.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -118,7 +119,7 @@ class ExerciseRates:
 
     def __init__(self, extensions: Collection[str]) -> None:
         self._extensions = extensions
-        self._titles: dict[str, str] = {}  # in the order of the reports
+        self._titles: dict[str, str] = {}  # by exercise, in the order of the first report that has it
         self._percents: dict[str, array[float]] = {}
         self._full: Counter[str] = Counter()
 

@@ -1,4 +1,4 @@
-"""A program on the rooflines of its chip: FLOP/s of its matmuls and of its step, against FLOPs per byte."""
+"""Rooflines: FLOP/s of a program's matmuls and step against FLOPs per byte, below the limits of the chip."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ class RooflinePoint:
     """One matmul, or the whole step.
 
     Attributes:
-        what: name and source line. per: "HBM byte" or "byte sent".
-        intensity: FLOPs per byte. rate: FLOP/s over the whole time that it takes.
+        what: name and source line.
+        per: "HBM byte" or "byte sent".
+        intensity: FLOPs per byte.
+        rate: FLOP/s over the whole time of the matmul or step.
     """
 
     what: str
@@ -33,7 +35,7 @@ class RooflinePoint:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A program's points, and the chip with the roofs: peak FLOP/s, and bytes/s of HBM and of a ring both ways."""
+    """A program's points, and the chip's limits: peak FLOP/s, and bytes/s of HBM and of a ring in both directions."""
 
     chip: Chip
     points: tuple[RooflinePoint, ...]
@@ -50,10 +52,10 @@ class Roofline:
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Return each distinct matmul (by line and size) once, then the step.
+    """Return a point for each distinct matmul (by line and size), then one for the step.
 
     Args:
-        sent: bytes that a device sends in the step. If it is 0 or not finite, the step is left out.
+        sent: bytes that a device sends in the step. With 0 or an infinite number, the step has no point.
     Returns None if there are no matmuls, or the chip is not in the table.
     """
     chip = CHIPS.get(timeline.chip)
@@ -111,7 +113,7 @@ def _short(value: float) -> str:
 
 @dataclass(frozen=True)
 class RooflineMark:
-    """A point: a circle for a matmul, a square for the step. ``number`` is its number in the legend."""
+    """A drawn point: a circle for a matmul, a square for the step. ``number``: the point's number in the legend."""
 
     x: float
     y: float
@@ -123,7 +125,7 @@ class RooflineMark:
 
 @dataclass(frozen=True)
 class RooflineSvg:
-    """The picture ready to draw. ``roofs``: SVG path, whether it is dashed, name, and height of the name."""
+    """The picture ready to draw. ``roofs``: SVG path, whether the path is dashed, name, and y position of the name."""
 
     width: float
     height: float
@@ -140,7 +142,7 @@ class RooflineSvg:
 
 
 def draw_roofline(roofline: Roofline) -> RooflineSvg:
-    """Place all points and both ridges on logarithmic axes."""
+    """Place all points and both roofs on logarithmic axes."""
     peak, text = roofline.chip.bf16, roofline_text(roofline)
     ridges = [peak / bandwidth for bandwidth in roofline.roofs.values()]
     x_low, x_high = _decades([p.intensity for p in roofline.points] + [ridges[0] / 30, ridges[1] * 3])

@@ -1,4 +1,4 @@
-"""The data that go round a ring, round by round: for each device, the origin of the data that it holds."""
+"""The data that permutes pass round a ring: for each round and device, the device where the held data started."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
 MOST_ROUTES = 4  # most routes of a program that the report shows
-DEVICES, FIRST = 16, 16  # at most this many columns, and this many rounds before the last one
+DEVICES, FIRST = 16, 16  # the most columns of the table, and the most rounds before the last round
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """A route as a table.
+    """A route of permuted data as a table: a row for each round, a column for each device.
 
     Attributes:
         caption: the axes, and the meaning of a cell.
         devices: names of the columns.
-        rows: a round's name, its line (None if it has none), and for each device the column where its data started, or
-            None for zeros.
-        left: how many rounds before the last are left out.
+        rows: (name of the round, source line of the permute or None, cells). A cell is the column of the device where
+            the data started, or None for zeros.
+        left: the number of omitted rounds before the last one.
     """
 
     caption: str
@@ -37,7 +37,7 @@ class Rounds:
 
 
 def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
-    """Return the route on one ring if all rings are alike, else on all devices; None if these are too many."""
+    """Return the route on one ring if all rings are equal, else on all devices. None if there are too many columns."""
     points = coordinates(mesh)
     ring = _one_ring(route, points)
     shown = ring or list(range(len(points)))
@@ -67,7 +67,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
 
 
 def _one_ring(route: Route, points: Sequence[Mapping[str, int]]) -> list[int] | None:
-    """Return the devices where the mesh's other axes are 0, or None if the other rings behave differently."""
+    """Return the devices with coordinate 0 on all axes outside the ring, or None if other rings behave differently."""
     where = {tuple(p.items()): i for i, p in enumerate(points)}
     others = [axis for axis in points[0] if axis not in route.axes]
 
@@ -104,7 +104,7 @@ def _name(name: str, line: int | None) -> str:
 
 @dataclass(frozen=True)
 class RoundCell:
-    """The data that one device holds. An empty colour means zeros."""
+    """A cell: the data that one device holds in one round. An empty colour means zeros."""
 
     x: float
     y: float
@@ -114,7 +114,7 @@ class RoundCell:
 
 @dataclass(frozen=True)
 class RoundsSvg:
-    """The table ready to draw: column heads and row names with their places.
+    """The table of rounds, ready to draw: cells, column heads and row names with their places.
 
     ``frames``: the rounds as escaped JSON, for ``player.js``.
     """
@@ -132,7 +132,7 @@ class RoundsSvg:
 
 
 def draw_rounds(rounds: Rounds) -> RoundsSvg:
-    """Draw a row for each round and a column for each device. Data keep the colour of the device where they started."""
+    """Place a row for each round and a column for each device. A cell's colour shows the device where data started."""
     cell = round(max(26.0, max(map(len, rounds.devices)) * CHAR + 12), 1)
     names = [_name(name, line) for name, line, _ in rounds.rows]
     if rounds.left:

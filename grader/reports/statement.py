@@ -1,4 +1,4 @@
-"""An exercise's statement on a terminal: Markdown in which no word of a table is cut off."""
+"""Print an exercise's statement on a terminal: Markdown with tables that cut no word off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BESIDE = 3  # terminal columns of the borders and padding of a table column
 
 
 class WholeTable(TableElement):
-    """A table as wide as its words need. If it does not fit, its rows are printed as lists."""
+    """A table whose columns are at least as wide as their words. On a narrow terminal, each row becomes a list."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         names = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
@@ -38,7 +38,7 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths that fit ``room``, or None if words would be cut, as Rich's own widths may do.
+    """Return column widths of at most ``room`` in total, or None if these would cut words, as Rich's widths may do.
 
     A column is at least as wide as its longest word, and at most as wide as its longest line.
     """
@@ -56,7 +56,7 @@ def _longest_word(cell: Text) -> int:
 
 
 def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
-    """Yield each row as its first cell, followed by the other cells with the names of their columns."""
+    """Yield each row as a list with a line per cell: the column's name and the cell."""
     for row in rows:
         yield Text("")
         lines = Table.grid()
@@ -69,7 +69,7 @@ def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
 
 
 class WrappedMarkdown(Markdown):
-    """Markdown with tables that cut no word."""
+    """Markdown in which each table is a ``WholeTable``."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": WholeTable}
 

@@ -30,8 +30,8 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
     """A class's results, and the cases that need review (``attention``).
 
     ``mean``, ``median``, ``minimum`` and ``maximum`` are percentages of the points without bonus, or None. ``warnings``
-    concern the whole class: many changed scores, faults of the course. ``absent`` counts students on the roster without
-    a report; all other numbers exclude them.
+    concern the whole class: many changed scores, faults of the course. ``absent`` is the number of students on the
+    roster without a report. All other numbers exclude students without a report.
     """
 
     attention: list[Attention]
@@ -55,7 +55,7 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
 
 
 class Counts:
-    """Count a class one report at a time, in the order of the students. Reports are not kept.
+    """Collect the numbers for a class's summary, one report at a time, in the order of the students.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -97,8 +97,8 @@ class Counts:
             not_graded: student -> reason.
             warnings: faults of the course.
             suspicions: wrong answers that are right for other students' numbers, as in ``integrity.json``.
-            also: (student, reason) for further cases that need review; "" for several students.
-            absent: how many students on the roster handed in nothing.
+            also: (student, reason) for further cases that need review. The student is "" if a case concerns several.
+            absent: the number of students on the roster who handed in nothing.
         """
         percents = self._percents
         others = (

@@ -1,4 +1,4 @@
-"""A layout as an SVG picture: places of blocks, labels and bounds."""
+"""Places of blocks, labels and index bounds in an SVG picture of an array's layout on devices."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from grader.reports.pictures import Block, Picture, blocks, describe, device_names, drawn_dims, holders, wrong_mark
 from grader.reports.untrusted import clean
 
-# Devices keep their colour from one picture to the next. Okabe and Ito's palette is safe for the colour-blind. With a
-# low opacity it suits light and dark pages.
+# A device has an equal colour in all pictures. Colour-blind people can distinguish the colours of Okabe and Ito's
+# palette. With a low opacity, the palette suits light and dark pages.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # pixels of an 11-pixel label: a character's width, a line's height, the padding
@@ -31,7 +31,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Svg:
-    """A picture ready to draw: the array's rectangle at (left, top), bounds along two sides."""
+    """A picture ready to draw: the array's rectangle at (left, top), with index bounds along two sides."""
 
     width: float
     height: float
@@ -47,7 +47,7 @@ class Svg:
 
 @dataclass(frozen=True)
 class _Frame:
-    """The array's rectangle: its place, its drawn size, and its numbers of rows and columns."""
+    """The rectangle that stands for the array: place, drawn size, and the array's numbers of rows and columns."""
 
     left: float
     top: float
@@ -86,14 +86,14 @@ def draw_svg(picture: Picture) -> Svg:
 
 
 def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
-    """Return the array's rectangle, with space for the bounds of each drawn dimension."""
+    """Return the array's rectangle. Left and above, the rectangle leaves space for the index bounds."""
     width, height = _size(parts, labels, rows, cols, flat=dims < 2)
     left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
     return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
 
 
 def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Tile:
-    """Return the block in its place, with its label if there is one."""
+    """Return the block's tile with its place and label lines."""
     width = frame.width * (block.cols[1] - block.cols[0]) / frame.cols
     return Tile(
         x=round(frame.left + frame.width * block.cols[0] / frame.cols, 1),
@@ -108,7 +108,7 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ti
 
 
 def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, flat: bool) -> tuple[float, float]:
-    """Return the array's width and height: roughly its shape, stretched until the smallest block fits its label."""
+    """Return the drawn array's width and height: roughly to scale, stretched until every block has room for a label."""
     need_w = max((len(line) for lines in labels for line in lines), default=0) * _CHAR + _PAD
     need_h = max(map(len, labels), default=0) * _LINE + _PAD
     width = 250.0
@@ -120,20 +120,20 @@ def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, fla
 
 
 def _joined(lines: list[str], room: float) -> list[str]:
-    """Return the label with a single device's name joined to one line, if that fits."""
+    """Return a single device's label as one line if ``room`` allows, else unchanged."""
     *marks, _ = [*(line for line in lines if line.startswith("✗")), ""]
     whole = " ".join(line for line in lines if line not in marks)
     return [whole, *marks] if whole.startswith("(") and len(whole) * _CHAR + _PAD / 2 <= room else lines
 
 
 def _label_lines(picture: Picture, block: Block) -> list[str]:
-    """Return a block's label, followed by a line if the block is wrong."""
+    """Return the lines of a block's label. For a wrong block, a last line shows how many devices are wrong."""
     mark = wrong_mark(picture, block)
     return _holder_lines(picture, block.devices) + ([f"✗ {mark}"] if mark else [])
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return a label's lines: ``(x=1, y=0)`` for one device, or ``x=1``, ``2 devices:``, ``y=0..1`` for several."""
+    """Return a label's lines: ``(x=1, y=0)`` for one device; ``x=1``, ``2 devices:``, ``y=0..1`` for two devices."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]
@@ -152,7 +152,7 @@ def _wrapped(label: str, many: bool) -> list[str]:
 
 
 def _ticks(cuts: list[int], start: float, length: float, gap: float) -> list[tuple[float, int]]:
-    """Return the places of the bounds: both ends, and bounds between them that have room."""
+    """Return (place, index) of the index bounds to draw: both ends, and the inner bounds at least ``gap`` apart."""
     placed = [(round(start + length * cut / cuts[-1], 1), cut) for cut in cuts]
     ticks = placed[:1]
     for tick in placed[1:-1]:

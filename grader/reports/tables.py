@@ -1,4 +1,4 @@
-"""grades.csv, and cells that spreadsheets do not read as formulas."""
+"""Write grades.csv, with cells that spreadsheets do not read as formulas."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from grader.reports.wording import count_notes, percent_of, remarks
 
 
 def csv_cell(value: object, limit: int = 500) -> str | int | float:
-    """Return a cell that spreadsheets do not read as a formula. Numbers stay numbers."""
+    """Return the value of a CSV cell that spreadsheets do not read as a formula. Numbers stay numbers."""
     if isinstance(value, int | float):
         return tidy(value)
     raw = str(value)
     text = clean(raw, limit)
     if re.fullmatch(r"-?\d+(\.\d+)?", text, re.ASCII):
         return text
-    # Spreadsheets fold full-width signs (U+FF1D and others) to ASCII ones.
+    # Spreadsheets convert full-width signs, such as U+FF1D, to ASCII signs.
     first = {raw[:1], unicodedata.normalize("NFKC", text[:1])}
     return "'" + text if first & set("=+-@\t\r") else text
 
@@ -45,14 +45,15 @@ def write_grades_csv(
 ) -> None:
     """Write one line per submission, in the order of the reports, and one column per exercise, in course order.
 
-    ``earned`` excludes the ``bonus``, which extensions give. ``percent`` is empty if all points are bonus points. A
-    cell is empty if the report lacks the exercise. ``remarks``: late penalties, and points given by hand. If the roster
-    names students, the last columns are ``name`` and ``section``.
+    ``bonus`` holds the points of extensions, and ``earned`` all other points. ``percent`` is empty if all points are
+    bonus points. An exercise's cell is empty if the report lacks the exercise. ``remarks``: late penalties, and points
+    given by hand. If the roster names students, the last columns are ``name`` and ``section``.
 
     Args:
-        whole: counted over all of ``reports``, which are read once.
-        absent: students on the roster without a report, and why: NOTHING (they get 0 of the points) or NOT_GRADED (all
-            their points are pending).
+        whole: facts about the class, counted over all of ``reports`` in advance.
+        reports: read only once.
+        absent: for students on the roster without a report, the reason: NOTHING (0 points) or NOT_GRADED (all points
+            are pending).
     """
     names = list(whole.module_of)
     header = [
@@ -86,7 +87,7 @@ def _about(student: str, people: People) -> list[str]:
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Yield CSV lines one by one, so that a large class's file is never held whole."""
+    """Yield CSV lines one by one, so that a large class's file is never in memory as a whole."""
 
     class Passed:
         def write(self, line: str) -> str:

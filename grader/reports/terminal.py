@@ -1,4 +1,4 @@
-"""Reports and the summary of a class on a terminal."""
+"""Print reports and the summary of a class on a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COLOURS = {"passed": "green", "failed": "red", "blocked": "bright_black", "brok
 
 
 def print_report(report: Report, console: Console, *, audience: Audience = "student") -> None:
-    """Print the report: a heading per exercise, a line per result, the score last."""
+    """Print the report: a heading for each exercise, its results with reasons, and the score last."""
     paper = Paper(console)
     report = seen_by(audience, report)
     for exercise in report.exercises:
@@ -57,7 +57,7 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
 
 
 def print_exercise(exercise: ExerciseReport, console: Console) -> None:
-    """Print one exercise with its score, as its learner sees it."""
+    """Print one exercise with its score, without parts that only staff may see."""
     paper, shown = Paper(console), seen_by("student", exercise)
     _print_exercise(paper, shown, "student")
     _print_pending(paper, shown)
@@ -82,13 +82,13 @@ def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) 
 
 
 def print_result(result: Result, console: Console) -> None:
-    """Print one result as a learner sees it: the reason of a failure, a hint, pictures."""
+    """Print one result without parts that only staff may see: label, reason of a failure, hint, pictures."""
     _print_result(Paper(console), result.for_student(), "student")
 
 
 def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
-    row = Table.grid(padding=(0, 1, 0, 0))  # aligns the lines of a long label beside its mark
+    row = Table.grid(padding=(0, 1, 0, 0))  # keeps all lines of a long label beside the status symbol
     worth = Text(f"  {points_of(result, short_score)}", style="bright_black")
     row.add_row(mark_of(result.status, paper), paper.text(result.label, limit=400).append_text(worth))
     paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
@@ -122,7 +122,7 @@ def _print_drawings(paper: Paper, result: Result) -> None:
 
 
 def mark_of(status: str, paper: Paper) -> Text:
-    """Return the mark of a status, such as a tick or a cross."""
+    """Return the symbol of a status, such as a tick or a cross."""
     return Text(_MARKS[status][paper.ascii], style=f"bold {_COLOURS[status]}")
 
 
@@ -170,7 +170,7 @@ def print_warnings(summary: Summary, console: Console) -> None:
 
 
 def print_attention(attention: Sequence[Attention], console: Console) -> None:
-    """Print the cases that need review, last, where staff see them. Students with equal reasons share a line."""
+    """Print the cases that need review. Students with equal reasons share a line."""
     alike: dict[str, list[str]] = {}
     for one in attention:
         alike.setdefault(one.reason, []).append(one.student or SEVERAL)

@@ -1,6 +1,7 @@
-"""Timelines as one SVG picture, below each other on one scale: places of bars, labels, ticks and marks.
+"""Places of bars, labels and ticks in an SVG picture of timelines, which are below each other on one scale.
 
-Kinds differ in colour (Okabe and Ito's palette), in pattern, and in their label or the legend. Each alone is enough.
+Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds by
+colour, pattern or label alone.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ NOTE = (
     "numbers in bars are lines of the source; bold outlines are on the critical path; "
     "… stands for rounds that are left out"
 )
-LEAST_BAR = 1.5  # narrower bars are drawn together with their neighbours
+LEAST_BAR = 1.5  # narrower bars are merged with their neighbours
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY, _RED, _OLIVE, _GREY = PALETTE
-# Colour, and the lines of an 8 x 8 tile as an SVG path. '' is a plain fill.
+# Each kind's colour, and the lines of its pattern in an 8 x 8 tile as an SVG path; '' is a plain fill.
 LOOKS = {
     "product": (_GREEN, ""),
     "kernel": (_GREY, "M0 4h8"),
@@ -55,7 +56,7 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class Box:
-    """A bar, or a swatch of the legend, in the picture's units."""
+    """A bar of a timeline, or a colour sample of the legend, in the picture's units."""
 
     x: float
     y: float
@@ -87,7 +88,7 @@ class CutMark:
 
 @dataclass(frozen=True)
 class LimitMark:
-    """The end of the time that a budget allows, and the width of the time beyond it."""
+    """The x position where the time that a budget allows ends, and the width of the timeline beyond that position."""
 
     x: float
     width: float
@@ -110,7 +111,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Timelines ready to draw. ``looks``: colours and tiles of the kinds; a box's ``look`` is an index into it."""
+    """Timelines ready to draw. ``looks``: (colour, pattern) pairs; a box's ``look`` is an index into ``looks``."""
 
     width: float
     height: float
@@ -125,10 +126,10 @@ class Chart:
 
 
 def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit: float = 0) -> Chart:
-    """Place all timelines by heading. A microsecond is equally wide in each.
+    """Place all timelines, each below its heading. A microsecond has equal width in all timelines.
 
     Args:
-        limit: the time that a step may take, in picoseconds, to mark in every longer timeline; 0 for none.
+        limit: the time that a step may take, in picoseconds. Every longer timeline shows this limit. 0 for no limit.
     """
     found = list(timelines.values())
     listed = kinds(found)
@@ -216,7 +217,7 @@ def _box(bar: Bar, listed: Sequence[str], left: float, y: float) -> Box:
 
 
 def _legend(listed: Sequence[str], width: float, y: float) -> list[Box]:
-    """Return the legend's swatches and labels, in as many rows as they need."""
+    """Return the legend's colour samples and labels, in as many rows as needed."""
     found: list[Box] = []
     x = 4.0
     for number, kind in enumerate(listed):

@@ -24,7 +24,8 @@ from grader.reports.timelines import (
     word,
 )
 
-# Fills: matmuls, other kernels, "" for collectives, idle time, rounds left out. "tick" marks the scale.
+# Characters that fill bars of matmuls, of other kernels and of collectives (""), idle time, and omitted rounds ("cut").
+# "tick" is the character of the scale.
 DRAWN = {"product": "═", "kernel": "─", "": "·", "idle": " ", "cut": "…", "tick": "│"}
 PLAIN = {"product": "=", "kernel": "-", "": ".", "idle": " ", "cut": "~", "tick": "|"}
 STYLES = {
@@ -34,7 +35,7 @@ STYLES = {
 LEAST, MOST = 12, 160  # narrowest and widest lanes, in terminal columns
 GAP = 3
 
-Cells = list[tuple[str, str]]  # characters, each with the kind that sets its style
+Cells = list[tuple[str, str]]  # (character, kind of span); the kind sets the style
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:
@@ -48,7 +49,7 @@ def print_timeline(timeline: Timeline, console: Console) -> None:
 
 
 def print_lanes(timelines: Mapping[str, Timeline], console: Console) -> None:
-    """Print the lanes of each timeline under its name. A microsecond has equal width in all of them."""
+    """Print each timeline's name and lanes. A microsecond has equal width in all timelines."""
     paper = Paper(console)
     found = list(timelines.values())
     columns = max(LEAST, min(MOST, console.width - max(map(_margin, found))))
@@ -67,7 +68,7 @@ def _print_cells(lanes: Sequence[Cells], console: Console) -> None:
 
 
 def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: bool = False) -> list[list[str]]:
-    """Return the lanes of each timeline under their scale, as plain text. A microsecond has equal width in all."""
+    """Return each timeline's scale and lanes as plain text. A microsecond has equal width in all timelines."""
     columns = max(LEAST, min(MOST, width - max(map(_margin, timelines))))
     scales = alike(timelines, columns, GAP)
     drawn = (drawn_lanes(t, s, ascii_only=ascii_only) for t, s in zip(timelines, scales, strict=True))
@@ -86,7 +87,7 @@ def _margin(timeline: Timeline) -> int:
 
 
 def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[Cells]:
-    """Return the scale, then the lanes, each with its name in front."""
+    """Return a timeline's lines: the scale, then the lanes. Each lane begins with its name."""
     marks = PLAIN if ascii_only else DRAWN
     margin, columns = _margin(timeline), max(1, round(scale.width))
     lines = [[(c, "") for c in " " * margin + _scale_line(scale, columns, marks)]]
@@ -97,7 +98,7 @@ def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[C
 
 
 def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
-    """Return ticks, each with its time to the right if there is room."""
+    """Return the scale's line: ticks with their times to the right, without ticks whose time does not fit."""
     line = ""
     for place, time in scale.ticks(len(short_us(scale.step)) + 3):
         text = marks["tick"] + short_us(time)
@@ -109,7 +110,7 @@ def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
 
 def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str]) -> Cells:
     cells: Cells = [(marks["idle"], "")] * columns
-    for bar in sorted(found, key=lambda b: b.start - b.end):  # short ones last, so that long ones do not cover them
+    for bar in sorted(found, key=lambda b: b.start - b.end):  # short bars last, so that long bars do not cover them
         first = min(round(bar.start), columns - 1)
         room = max(1, min(round(bar.end), columns) - first)
         cells[first : first + room] = [(c, bar.span.kind) for c in _bar(bar, room, marks)]
@@ -120,7 +121,7 @@ def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str
 
 
 def _bar(bar: Bar, room: int, marks: dict[str, str]) -> str:
-    """Return kind and line if they fit, else the kind's letter, filled up to ``room`` columns."""
+    """Return a bar as text of ``room`` columns: kind and source line if they fit, else the kind's letter."""
     span = bar.span
     fill = marks.get(span.kind, marks[""])
     line = f" {span.line}" if span.line else ""

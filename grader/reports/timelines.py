@@ -1,4 +1,4 @@
-"""Timelines prepared for every renderer: a scale without repeated rounds, bars, ticks, marks, and words."""
+"""Parts of timelines that all renderers share: a scale that omits repeated rounds, bars, ticks, and words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.clock.timeline import COMPUTE, Loop, Span, Timeline
 from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
-US = 1_000_000  # picoseconds
+US = 1_000_000  # picoseconds in a microsecond
 # A letter for each kind, in the order of legends.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
@@ -21,11 +21,11 @@ WORDS = {"product": "matmul", "kernel": "other kernel"}
 
 @dataclass(frozen=True)
 class Cut:
-    """Rounds of a loop that are left out because they all equal the second.
+    """Rounds of a loop that drawings omit, because they all equal the second round.
 
     Attributes:
-        start, end: picoseconds.
-        first, last: the rounds left out.
+        start, end: bounds of the omitted time, in picoseconds.
+        first, last: numbers of the first and last omitted round.
         rounds: the loop's number of rounds.
     """
 
@@ -40,7 +40,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Bar:
-    """A span in its lane, in the units of the scale."""
+    """A span's place in its lane, in the units of the scale."""
 
     span: Span
     start: float
@@ -50,7 +50,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from picoseconds to places from 0 to ``width``. Every cut takes ``gap`` of the width, also a long one."""
+    """A map from picoseconds to places from 0 to ``width``. Each cut, short or long, takes ``gap`` of the width."""
 
     step: int
     cuts: tuple[Cut, ...]
@@ -64,7 +64,7 @@ class Scale:
         return max(self.width - self.gap * len(self.cuts), 1.0) / max(drawn, 1)
 
     def at(self, time: int) -> float:
-        """Return the place of a time. Times inside a cut lie inside its gap."""
+        """Return the place of a time. Times inside a cut are inside the cut's gap."""
         place = 0.0
         before = 0
         for cut in self.cuts:
@@ -77,7 +77,7 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Return ticks as (place, round time): from 0 on, at least ``room`` apart, and outside all cuts."""
+        """Return ticks as (place, time) at round times from 0 on, at least ``room`` apart, and outside all cuts."""
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -95,7 +95,7 @@ def _round_number(least: float) -> int:
 
 
 def cuts(timeline: Timeline) -> tuple[Cut, ...]:
-    """Return the outermost cuts of the loops, by time."""
+    """Return the cuts of the timeline's loops by time, without cuts that begin inside an earlier cut."""
     found = [_cut(loop) for loop in timeline.loops if loop.rounds > 3 and loop.each > 0]
     outer: list[Cut] = []
     for cut in sorted(found, key=lambda c: (c.start, -c.end)):
@@ -110,12 +110,12 @@ def _cut(loop: Loop) -> Cut:
 
 
 def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
-    """Return the scale on which the whole step fits."""
+    """Return the scale on which the timeline's whole step fits."""
     return Scale(timeline.step, cuts(timeline), width, gap)
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return one scale for each timeline, with equal widths of a microsecond. The longest timeline fills ``width``."""
+    """Return a scale for each timeline. A microsecond has equal width in all. The widest timeline fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
@@ -129,7 +129,7 @@ def bars(timeline: Timeline, lane: str, scale: Scale) -> list[Bar]:
 
 
 def kinds(timelines: Iterable[Timeline]) -> list[str]:
-    """Return the kinds in the timelines, in the order of legends."""
+    """Return the kinds of spans in the timelines, in the order of legends."""
     found = {span.kind for timeline in timelines for span in timeline.spans}
     return [k for k in LETTERS if k in found] + sorted(found - set(LETTERS))
 
@@ -142,7 +142,7 @@ def letter(kind: str) -> str:
 
 
 def word(kind: str) -> str:
-    """Return the legend's name of a kind."""
+    """Return the name that legends show for a kind of span."""
     return WORDS.get(kind, kind)
 
 
@@ -157,7 +157,7 @@ def show_us(time: int) -> str:
 
 
 def short_us(time: int) -> str:
-    """Return the number alone, for a tick."""
+    """Return picoseconds as a number of microseconds without the unit, for a tick."""
     return show_us(time).removesuffix(" us")
 
 
@@ -191,7 +191,7 @@ def where_text(timeline: Timeline) -> str:
 
 
 def totals(timeline: Timeline) -> list[str]:
-    """Return lines about step and core, the overlapped part of each kind of collective, the cuts, and memory."""
+    """Return lines about the step, the core, the overlapped part of each kind of collective, the cuts, and memory."""
     busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
     lines = [f"step {show_us(timeline.step)}: {busy}"]
     for kind, share in timeline.shares().items():
@@ -220,7 +220,7 @@ def cut_text(cut: Cut) -> str:
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Merge neighbours of one kind that are narrower than ``least``: separate bars would be indistinguishable."""
+    """Merge neighbouring bars of one kind that are narrower than ``least``, because readers cannot tell them apart."""
     drawn: list[Bar] = []
     for bar in found:
         last = drawn[-1] if drawn else None

@@ -1,6 +1,6 @@
 """Timelines as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-Source: Trace Event Format (Google, 2016). It has complete events (``"ph": "X"``) with ``ts`` and ``dur`` in
+Source: Trace Event Format (Google, 2016). The format has complete events (``"ph": "X"``) with ``ts`` and ``dur`` in
 microseconds, and metadata (``"ph": "M"``) that names processes and threads.
 """
 
@@ -17,7 +17,7 @@ LEFT_OUT = "left out"
 
 
 def trace_json(timelines: Mapping[str, Timeline]) -> str:
-    """Return a process for each timeline, with a thread for each lane and one for the rounds that are left out."""
+    """Return a trace with a process for each timeline, a thread for each lane, and a thread for omitted rounds."""
     events = [e for pid, (title, one) in enumerate(timelines.items(), 1) for e in _events(pid, title, one)]
     data = {"displayTimeUnit": "ns", "traceEvents": events}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

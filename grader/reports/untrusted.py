@@ -7,10 +7,10 @@ import re
 import unicodedata
 from typing import Any
 
-# Sequences that a terminal obeys: CSI (colours, cursor), OSC (titles, links; up to its end or the line's) and the
-# two-character escapes.
+# Escape sequences that a terminal obeys: CSI (colours, cursor), OSC (titles, links; up to a terminator or the end of
+# the line), and escapes of two characters.
 _ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
-_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs"}  # controls, bidi and zero-width, unassigned, private, lone surrogates
+_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs"}  # controls, bidi and zero-width, unassigned, private use, surrogates
 
 
 def clean(text: object, limit: int = 2000) -> str:
@@ -27,7 +27,7 @@ def clean(text: object, limit: int = 2000) -> str:
 
 
 def clean_code(text: str) -> str:
-    """Return code with its lines and indents, without invisible characters."""
+    """Return code without invisible characters. Lines and indents stay."""
     lines = text.expandtabs(4).splitlines()
     return "\n".join(
         "".join(c for c in _ANSI.sub("", line) if c == " " or unicodedata.category(c) not in _HIDDEN) for line in lines

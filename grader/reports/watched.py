@@ -1,4 +1,4 @@
-"""One exercise on a screen that is redrawn after each save: a line for each result, and the first failure."""
+"""Print one exercise on the screen of ``watch``: a line for each result, and the first failure in full."""
 
 from __future__ import annotations
 

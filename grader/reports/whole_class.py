@@ -1,4 +1,4 @@
-"""Facts about a whole class that its tables and pages need before they show the first report."""
+"""Facts about a whole class that tables and pages need before they show the first report."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from grader.reports.wording import percent_of
 
 
 class WholeClass:
-    """Facts about a class. Reports are added one at a time, in the order of the students, and are not kept.
+    """Facts about a class, collected from one report at a time, in the order of the students.
 
     Attributes:
         students: all students with a report.
-        courses: titles of the courses that the reports name, in their order.
+        courses: titles of the courses that the reports name, in the order of the reports.
         module_of: the module of each exercise, in the order of the reports.
         points: the most that any student could earn, without extensions.
-        percents: percentage of the points, of each student who could earn any.
+        percents: each student's percentage of the points, without students who could earn no points.
         sections: ``percents`` by section, if the roster has sections; "" for students without one.
         late: whether any report has a submission time.
         answers: answers to the questions that ask for a number.

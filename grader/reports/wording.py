@@ -13,38 +13,38 @@ Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
 UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
-SHORT = 5  # shorter data, such as 2, may occur in a reason by chance
+SHORT = 5  # data with fewer characters, such as 2, may occur in a reason by chance
 BLOCKED = "an earlier check that this one needs did not pass"
 
 
 def seen_by(audience: Audience, graded: Graded) -> Graded:
-    """Return the parts that this audience may see. Every renderer for students begins here."""
+    """Return the parts of a report that this audience may see. Every renderer for students calls this first."""
     return graded if audience == "staff" else graded.for_student()
 
 
 def status_word(result: Result, audience: Audience) -> str:
-    """Return the word for a status. Students read "pending" for a broken check, because its points are pending."""
+    """Return the word for a result's status. Students see "pending" for a broken check, whose points are pending."""
     if result.status == "waiting":
         return "by hand" if result.by_hand else "needs grading"
     return "pending" if result.status == "broken" and audience == "student" else result.status
 
 
 def reason_text(result: Result) -> str:
-    """Return the reason why the result did not pass, or '' for a written answer that a person has graded."""
+    """Return the reason why the result did not pass, or '' for an answer in words that a person has graded."""
     if result.status == "waiting" and result.by_hand:
         return ""
     return result.reason or (BLOCKED if result.status == "blocked" else "")
 
 
 def place_text(result: Result) -> str:
-    """Return the place of the failure, or '' if the reason contains it."""
+    """Return the place of the failure, or '' if the reason contains the place."""
     return "" if result.where in result.reason else f"at {result.where}"
 
 
 def data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return expected and actual data and notes for staff as text, for failed results and written answers only."""
+    """Return (name, text) of expected data, actual data and notes for staff; only for failures and answers in words."""
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
-    if result.status == "waiting":  # a person reads this answer, so it is shown in full
+    if result.status == "waiting":  # a person grades this answer, so show all of it
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
         rubric = [("rubric", rubric_text(result))] if result.rubric else []
         return [*((name, show_data(data, 4000)) for name, data in named if data is not None), *rubric]
@@ -52,14 +52,14 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def rubric_text(result: Result) -> str:
-    """Return the items of a rubric; once a person has graded, the items that are given have a check mark."""
+    """Return the items of a rubric. After a person graded the answer, each item has a check mark or a cross."""
     marks = {True: "✓ ", False: "✗ "} if result.by_hand else {True: "", False: ""}
     items = (f"{marks[i.given]}{i.name} ({counted(i.points, 'point')}): {i.text}" for i in result.rubric)
     return "; ".join(items)
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return ``data_pairs`` without data that the reason contains, because a page shows both side by side."""
+    """Return ``data_pairs`` without expected and actual data if the reason, shown beside them, contains both."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -68,22 +68,22 @@ def unstated_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def _alike(text: str) -> str:
-    """Return the text with brackets as parentheses and single spaces, so that lists and line ends compare equal."""
+    """Return the text with parentheses for brackets and single spaces, so that lists and tuples compare equal."""
     return " ".join(text.translate(str.maketrans("[]", "()")).split())
 
 
 def count_notes(report: Report) -> int:
-    """Return the number of notes of the submission and of its exercises."""
+    """Return the number of notes on the submission and on its exercises."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
 
 
 def is_unfinished(result: Result) -> bool:
-    """Return whether the failure is that nothing was written or answered yet."""
+    """Return whether the result failed because the learner has written or answered nothing yet."""
     return any(word in result.reason for word in UNFINISHED)
 
 
 def is_begun(exercise: ExerciseReport) -> bool:
-    """Return whether there is anything to judge: a result that passed, failed because of the code, or was read."""
+    """Return whether the learner wrote anything for the exercise: a result other than unfinished code or answers."""
     return exercise.handed_in and any(
         r.status in ("passed", "broken", "waiting")
         or r.actual is not None
@@ -93,7 +93,7 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
-    """Return the first failure of written code, else the first part that is not written yet, or None."""
+    """Return the first failure of written code, else the first failure of an unwritten part, else None."""
     failed = [r for r in exercise.results if r.status in ("failed", "broken")]
     return min(failed, key=is_unfinished, default=None)
 
@@ -107,7 +107,7 @@ def percent_of(report: Report) -> float | None:
 
 
 def score_of(report: Report) -> str:
-    """Return ``2 / 8``, ``2 / 8 + 1.5 bonus points``, or ``1.5 of 4 bonus points`` for extensions alone."""
+    """Return ``2 / 8``, ``2 / 8 + 1.5 bonus points``, or ``1.5 of 4 bonus points`` for a report of extensions only."""
     bonus = sum(e.points for e in report.exercises if e.extension)
     if report.points <= 0 and bonus > 0:
         return f"{tidy(report.bonus)} of {counted(bonus, 'bonus point')}"
@@ -126,12 +126,12 @@ def worth_of(exercise: ExerciseReport) -> str:
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """Return the points beside a result's label: earned and possible, or only possible if it is not judged here."""
+    """Return the points beside a result's label: earned and possible, or only possible if the result is not judged."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 
 def standing_of(report: Report) -> str:
-    """Return the last line of a report. Results that are not judged here count neither as earned nor as lost."""
+    """Return the last line of a report: the score, or counts of checks and answers if answers cannot be judged here."""
     results = [r for e in report.exercises for r in e.results]
     if not_judged(results):
         return checked_text(results)
@@ -163,7 +163,7 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """Return ``4 of 7 pass``, with the numbers of answers that are judged later or read by the staff."""
+    """Return ``4 of 7 pass``, followed by the numbers of answers that the grader judges later or the staff read."""
     if not_judged(results):
         return checked_text(results)
     judged = [r for r in results if r.status != "waiting"]
@@ -178,13 +178,13 @@ def _to_be_read(results: Sequence[Result]) -> str:
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return ``set by hand by Bob: the reason; the grader gave 0``, without the last part for a written answer."""
+    """Return ``set by hand by Bob: the reason; the grader gave 0``, for an answer in words without the last part."""
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 
 
 def remarks(report: Report) -> list[str]:
-    """Return the changes to the grader's verdicts: late penalties, and points that were set by hand."""
+    """Return a line for each change to the grader's points: late penalties, and points set by hand."""
     late = [f"{one.module}: {one.text}" for one in report.hand_ins if one.text]
     hand = [
         f"{name}: {by_hand_text(of, status)}"

@@ -1,4 +1,4 @@
-"""The time that a process may use: CPU time and idle time. Time spent waiting for a core or a disk does not count."""
+"""Limits on the CPU time and idle time of a process. Time spent waiting for a core or a disk does not count."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from grader.sandbox.launcher import PID, PIPES, SHARE, cpu_seconds, share_asleep
 from grader.wire.limits import LOOK_SECONDS
 
 LONGEST = 0.5
-"""A longer time between two looks is not idle time: the machine was suspended, or the grader took no answers."""
+"""The most seconds between two samples. A longer time does not count as idle time, because the machine was suspended
+or the grader took no answers."""
 
 
 def backstop(seconds: float) -> float:
-    """Return a wall time in which a process gets this much CPU time even on a busy machine."""
+    """Return a limit on wall time within which a process gets ``seconds`` of CPU time even on a busy machine."""
     return 10 * seconds + 10
 
 
 class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
-    ``look`` takes samples at random moments, so a process cannot plan to be awake only then. Each sample stands for the
-    time since the last one, without the CPU time that the process used in it.
+    ``look`` takes samples at random moments, so that a process cannot be awake only at samples. Each sample stands for
+    the time since the last sample, minus the CPU time that the process used since then.
 
     Args:
-        asleep: tells which share of the reading time no thread was awake, as ``share_asleep`` does.
+        asleep: returns the share of time, 0 to 1, for which a process was asleep. An example is ``share_asleep``.
 
     Attributes:
-        pid: the process.
+        pid: number of the process.
         seconds: idle time so far.
     """
 
@@ -43,7 +44,7 @@ class IdleTime:
         return max(0.0, self._due - time.monotonic())
 
     def look(self) -> None:
-        """Take a sample if it is due. Call this ``due_in`` seconds after the last call, or earlier."""
+        """Take a sample if one is due. Call this method again within ``due_in`` seconds."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -55,9 +56,9 @@ class IdleTime:
 
 
 class Allowance:
-    """A limit on the seconds that a process uses from now on: its CPU time and its idle time.
+    """A limit on the seconds that a process uses from now on: CPU time plus idle time.
 
-    Time in which the process waits for a core does not count, because other load on the machine causes it.
+    Time in which the process waits for a core does not count, because other programs on the machine cause the wait.
     """
 
     def __init__(self, idle: IdleTime, seconds: float) -> None:
@@ -76,18 +77,18 @@ class Allowance:
 
 
 def moment() -> float:
-    """Return a random time until the next sample, on average ``LOOK_SECONDS``.
+    """Return a random number of seconds until the next sample, on average ``LOOK_SECONDS``.
 
-    The numbers come from the kernel: a child inherits the state of any generator in this process.
+    The kernel draws the number. A generator of this process would be predictable for a child, which inherits its state.
     """
     return 2 * LOOK_SECONDS * int.from_bytes(os.urandom(2)) / 0xFFFF
 
 
 def share_reader(folder: str) -> Callable[[int], float]:
-    """Return a function like ``share_asleep`` that works in this process.
+    """Return ``share_asleep``, or under sandlock a function that gets its result from the launcher.
 
-    A process under sandlock cannot read the states of threads, so it asks the launcher through two pipes in ``folder``,
-    the working directory of both. The pipes are deleted before learner code runs.
+    A process under sandlock cannot read the states of threads. So the function asks the launcher, through two pipes in
+    ``folder``, the working directory of both processes. The pipes' names are deleted before learner code runs.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):

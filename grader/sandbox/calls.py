@@ -12,26 +12,26 @@ from dataclasses import dataclass
 
 EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 NEWER = 424
-"""New calls get numbers from here on. A call from here on has one number on all architectures."""
+"""System calls with this number or a higher one are new, and have equal numbers on all architectures."""
 
-# Values of arguments.
+# Values of arguments of system calls.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 MADVICE = (3, 4, 8, 14, 15, 16)  # WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE, DONTDUMP
 PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
 FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
-FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, descriptor flags, status flags; no locks, leases, owners or sizes
-# Is it a terminal (old, new)? its size, close on exec, blocking.
+FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, get and set flags; but no locks, leases, owners or sizes
+# Commands about terminals (is the descriptor a terminal, by two commands; its size), close-on-exec and blocking mode.
 IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)
 PR_SET_NAME, PR_GET_NAME = 15, 16
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """An argument has one of these values.
+    """A condition: an argument has one of these values.
 
     Attributes:
-        argument: its position, from 0.
+        argument: the argument's position, from 0.
         ignoring: bits that may be set besides the value.
     """
 
@@ -42,7 +42,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Without:
-    """An argument has none of these bits. Otherwise the call returns ``error``."""
+    """A condition: an argument has none of these bits. Otherwise the call returns ``error``."""
 
     argument: int
     bits: int
@@ -51,7 +51,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """An argument is the number of the calling process, or 0 if that has the same meaning."""
+    """A condition: an argument is the number of the calling process, or 0 where 0 means the calling process."""
 
     argument: int
     or_zero: bool = False
@@ -59,7 +59,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Null:
-    """A pointer argument is NULL."""
+    """A condition: a pointer argument is NULL."""
 
     argument: int
 
@@ -72,10 +72,11 @@ class SystemCall:
     """A system call that the filter knows.
 
     Attributes:
-        numbers: on x86_64 and on aarch64; None if an architecture lacks the call.
-        why: what confined processes need the call for.
-        rules: conditions on the arguments; all must hold.
-        answer: the error that the filter returns without making the call, 0 for success. None makes the call.
+        numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
+        why: the use of the call in confined processes.
+        rules: conditions on the arguments, which must all hold.
+        answer: the error that the filter returns without making the call, 0 for success. With None the kernel makes the
+            call.
     """
 
     name: str

@@ -25,7 +25,7 @@ def give_up(about: dict[str, Any]) -> None:
     """Confine this process permanently.
 
     Args:
-        about: ``limits``, ``scratch``, ``env``, ``tier`` and ``packages`` of the request.
+        about: the request's fields ``limits``, ``scratch``, ``env``, ``tier`` and ``packages``.
     """
     limits, scratch = about["limits"], about["scratch"]
     settle_imports(about["packages"])
@@ -60,25 +60,25 @@ class Packages:
 
 
 def settle_imports(packages: dict[str, str]) -> None:
-    """Make only the standard library and these packages importable, in every tier alike.
+    """Make only the standard library and these packages importable, in every tier.
 
-    Python's finder lists the standard library's folder now and keeps the list. Once the process is confined, it cannot
-    list this folder, because other packages are inside.
+    Python's finder lists the standard library's folder now and keeps the list. A confined process cannot list this
+    folder, because the folder also contains packages that are not allowed.
     """
     sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
     for path in sys.path:
         finder = pkgutil.get_importer(path)
         if isinstance(finder, importlib.machinery.FileFinder):
-            finder.find_spec("antigravity")  # a lookup of any name makes the finder list the folder
+            finder.find_spec("antigravity")  # looking up any name makes the finder list the folder
             finder.invalidate_caches = lambda: None
     sys.meta_path.append(Packages(packages))  # type: ignore[arg-type]
 
 
 def landlock(readable: Sequence[str]) -> None:
-    """Confine this process by a Landlock domain, inside earlier domains.
+    """Confine this process by a Landlock domain, in addition to earlier domains.
 
-    In the domain only these paths are readable, only the current folder is writable, and processes outside cannot be
-    signalled. A worker enters it before its first child starts, because each of the hundreds of paths takes a look-up.
+    In the domain, only these paths are readable, only the current folder is writable, and processes outside cannot be
+    signalled. A worker enters the domain before its first child starts, because checking hundreds of paths is slow.
     """
     from sandlock import Sandbox, confine
 
@@ -86,9 +86,9 @@ def landlock(readable: Sequence[str]) -> None:
 
 
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
-    """Move the pipes to descriptors 10 and 11, point 0, 1 and 2 at /dev/null, and close all others."""
+    """Move the pipes to descriptors 10 and 11, point 0, 1 and 2 at /dev/null, and close all other descriptors."""
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # close these first, because their numbers may be 10 or 11
+    for fd in (0, 1, 2):  # before 10 and 11 are overwritten, because ``null`` may be 10 or 11
         os.dup2(null, fd)
     inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
     os.dup2(inlet, 10)
@@ -99,7 +99,7 @@ def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
 
 
 def cap(what: int, limit: int, more: int = 0) -> None:
-    with contextlib.suppress(ValueError, OSError):  # fails if a lower hard limit holds, which is fine
+    with contextlib.suppress(ValueError, OSError):  # raised if a lower hard limit already holds
         resource.setrlimit(what, (limit, limit + more))
 
 

@@ -1,7 +1,7 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-This module writes the filter in the kernel's format. sandlock's own filter does not do: it lists refused calls, and it
-covers a whole sandbox, in which the worker must fork and its child must not. libseccomp does not do: it must be
+This module writes the filter in the kernel's format. The filter of sandlock is unsuitable: it lists refused calls, and
+covers a whole sandbox, in which the worker must fork and its child must not. libseccomp is unsuitable: it must be
 installed on the machine, and its Python bindings had their last release in 2021.
 """
 
@@ -17,28 +17,28 @@ from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, 
 
 PR_SET_NO_NEW_PRIVS = 38
 ARCHITECTURES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
-"""Column in the table, the kernel's number for the architecture, and the number of the call ``seccomp``."""
+"""By architecture: index into ``SystemCall.numbers``, number of the architecture, number of the call ``seccomp``."""
 SET_MODE_FILTER, ALL_THREADS = 1, 1
 
 # Instructions in the kernel's format: opcode, instructions to skip if true and if false, operand.
 Line = tuple[int, int, int, int]
 LOAD, AND, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL = (ANSWER, 0, 0, 0x7FFF0000), (ANSWER, 0, 0, 0x80000000)
-# Offsets in struct seccomp_data. An argument has two halves, the lower one first.
+# Byte offsets in struct seccomp_data. An argument consists of two halves, the lower half first.
 NUMBER, ARCH, ARGUMENTS = 0, 4, 16
 
 
 def filter_program(machine: str, pid: int) -> bytes:
-    """Return the filter as bytes, or b"" for an architecture that is not in the table.
+    """Return the filter as bytes, or b"" for an architecture that is not in ARCHITECTURES.
 
     Args:
-        pid: the process that installs the filter. It may send signals and set limits only to itself.
+        pid: the process that installs the filter. This process may send signals and set limits only to itself.
     """
     if machine not in ARCHITECTURES:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    for call in sorted(CALLS, key=lambda call: not call.rules):  # calls without rules first: the kernel caches them
+    for call in sorted(CALLS, key=lambda call: not call.rules):  # the kernel caches answers to calls without rules
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)
             code += [(EQUAL, 0, len(lines), number), *lines]
@@ -62,7 +62,7 @@ def _low(argument: int) -> Line:
 
 @singledispatch
 def _test(rule: Rule, pid: int) -> list[Line]:
-    """Return instructions that answer with an error if the rule is broken, and else go on with the next instruction."""
+    """Return instructions that answer with an error if the rule is broken, else continue with the next instruction."""
     raise TypeError(rule)
 
 
@@ -90,7 +90,10 @@ def _null(rule: Null, pid: int) -> list[Line]:
 
 
 def install_filter() -> None:
-    """Limit this process and all its threads to the calls of the table, forever. Raises OSError if refused."""
+    """Limit this process and all its threads permanently to the calls in ``calls.py``.
+
+    Raises OSError if the kernel refuses the filter.
+    """
     machine = platform.machine()
     program = filter_program(machine, os.getpid())
     if not program:

@@ -1,4 +1,4 @@
-"""The keeper of a child that runs learner code: it sends asks, relays answers, ends the child and cleans up."""
+"""The keeper process: it starts a child for learner code, sends asks, relays answers, ends the child and cleans up."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from grader.wire.limits import GRACE_SECONDS, LOOK_SECONDS, MAX_ANSWER, MAX_ANSW
 Send = Callable[[dict[str, Any], list[bytes]], None]
 Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 Expected = tuple[str, bool | int]
-"""A key of a child's frame, and its value."""
+"""A key that the child's next frame must have, and the key's value."""
 
 
 class Stages:
     """The child's input in stages: the header, the source once the child has started, then the lists of asks.
 
-    Each stage is sent after the last answer to the stage before. So learner code runs only after this process has
-    received ``started``, and errors of learner code cannot reveal a later list. Answers count in order, each once. A
-    child that forges an answer to get the next list has thereby given that answer.
+    The keeper sends each stage after the last answer to the previous stage. So learner code runs only after the keeper
+    has received ``started``, and errors of learner code cannot reveal a later list. Answers count in order, each once.
+    A child that forges an answer to get the next list has thereby given that answer.
 
     Args:
-        to_child: the non-blocking end of a pipe; the child reads when it likes.
-        header: limits and scratch folder.
+        to_child: the non-blocking end of a pipe from which the child reads.
+        header: a frame with limits and scratch folder.
         source: a frame with the learner's files.
         later: for each list of asks, the number of answers to expect, and the bytes to send.
     """
@@ -49,7 +49,7 @@ class Stages:
 
     @property
     def begun(self) -> bool:
-        """Whether the child has sent its first frame. Learner code runs only after that."""
+        """Whether the child has sent its first frame. Learner code runs only after this frame."""
         return not self._due or self._due[0][0] != "started"
 
     @property
@@ -57,7 +57,7 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> bool:
-        """Return whether the child's frame is the expected one. The last frame of a stage releases the next stage."""
+        """Return whether the child's frame is the expected frame. The last frame of a stage releases the next stage."""
         if not self._due:
             return False
         key, value = self._due[0]
@@ -87,13 +87,13 @@ class Stages:
 
     @property
     def writable(self) -> list[int]:
-        """The pipe, if there are bytes to write to it."""
+        """A list with the pipe to the child if bytes are left to write, else []."""
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
 @contextlib.contextmanager
 def last_act() -> Iterator[None]:
-    """Run the block as the last act of a forked process, then exit: with 0, or 1 if the block raised an error."""
+    """Run the block, then exit the forked process with code 0, or with code 1 if the block raised an error."""
     code = 1
     try:
         yield
@@ -103,10 +103,11 @@ def last_act() -> Iterator[None]:
 
 
 def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) -> None:
-    """Fork the child, send it the request, relay its answers, report its end, and remove all that it left.
+    """Fork the child, send it the request, relay its answers, report its end, and remove its processes and files.
 
     Args:
-        asleep: tells whether a process sleeps, for ``IdleTime``.
+        asks: the pipe of requests.
+        asleep: returns the share of time for which a process was asleep, for ``IdleTime``.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
@@ -137,19 +138,19 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
 
 
 class AloneError(Exception):
-    """The requesting process was killed before it could end this process. Nothing waits for an answer any more."""
+    """The requesting process was killed before it could end this process, so that nothing waits for answers."""
 
 
 class Inlet:
     """The frames of a child, within limits on total bytes, scratch folder, threads and time.
 
     Args:
-        out: the end of a pipe to read from.
-        idle: of the child.
-        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all, ``idle_seconds`` of idle time.
+        out: the pipe from which to read the child's frames.
+        idle: the idle time of the child.
+        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
         stages: the input for the child.
-        asks: the pipe of requests. No request comes while one is answered, so the pipe becomes readable only if the
-            requesting process has ended.
+        asks: the pipe of requests. No request arrives before the current one is answered, so the pipe becomes readable
+            only if the requesting process has ended.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class Inlet:
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
-        """Return the next frame: its header, and its bytes unchanged (encoded anew, a header could exceed the limit).
+        """Return the header of the next frame, and all bytes of the frame as they came.
 
         Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk``, ``threads`` or
         ``idle`` if the child exceeds these limits.
@@ -205,9 +206,9 @@ class Inlet:
         return bytes(data)
 
     def _look(self) -> None:
-        """Check the folder and the threads every ``LOOK_SECONDS``.
+        """Check the scratch folder and the number of threads every ``LOOK_SECONDS``.
 
-        It checks nothing before the child's first frame, because no learner code has run then.
+        Before the child's first frame nothing is checked, because no learner code has run.
         """
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
@@ -226,10 +227,9 @@ def relay(
     send: Send,
     asks: int | None = None,
 ) -> tuple[str, float]:
-    """Relay the child's frames. Return how the child ended, and the seconds that it computed or was idle.
+    """Relay the child's frames. Return how the child ended, and the seconds that the child computed or was idle.
 
-    The ends are done, timeout, idle, flood, disk, threads, garbage, alone, silent, "exited with N" and "died of signal
-    N".
+    Ways to end: done, timeout, idle, flood, disk, threads, garbage, alone, silent, "exited with N", "died of signal N".
     """
     inlet = Inlet(out, idle, limits, scratch, stages, asks)
     ended = _relayed(inlet, idle, scratch, stages, send)
@@ -252,7 +252,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if stages.takes(body):
-            # First: if learner code of the next stage kills all processes, the grader already has "started".
+            # Send "started" first, because the next stage runs learner code, which may kill all processes.
             send({"from": "child"}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
@@ -272,7 +272,7 @@ def _how_it_ended(idle: IdleTime) -> str:
 
 
 def _kill_all(pid: int) -> bool:
-    """Kill all descendants; orphans become children of this process, a subreaper. Return False if one survives."""
+    """Kill all descendants of this process, which as a subreaper adopts orphans. Return False if a process survives."""
     for _ in range(15_000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -287,16 +287,16 @@ def _kill_all(pid: int) -> bool:
 
 
 def _children() -> list[int]:
-    """Return direct children. Deeper descendants become direct children when these die."""
+    """Return the direct children of this process. When a child dies, its own children become direct children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS, or a sandbox without /proc, where the child cannot fork
+    except OSError:  # macOS has no /proc; in a sandbox without /proc the child cannot fork
         return []
 
 
 def _threads(pid: int) -> int:
-    """Return the number of threads of a process, or 0 if /proc is not available (the launcher counts them then)."""
+    """Return the number of threads of a process. Return 0 without /proc, when the launcher limits threads instead."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

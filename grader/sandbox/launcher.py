@@ -1,15 +1,15 @@
-"""The launcher of one sandlock sandbox: it starts the worker inside, passes its pipes on, and cleans up.
+"""The launcher of one sandlock sandbox: it starts the worker inside, passes the worker's pipes on, and cleans up.
 
-The launcher is a process of its own for two reasons: the sandbox's supervisor runs in the process that starts the
-sandbox, and the launcher, as a subreaper, gets and kills processes that leave the sandbox's process group. Run it as
+The launcher is a process of its own for two reasons. The sandbox's supervisor runs in the process that starts the
+sandbox. As a subreaper, the launcher adopts and kills processes that leave the sandbox's process group. Usage:
 ``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, with the scratch folder first in WRITABLE.
-It imports nothing from this package.
+The launcher imports nothing from this package.
 
 The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
 A memory limit of the sandbox would stop nothing earlier, and the supervisor would handle every mapping of memory.
 
-A worker cannot read ``/proc``, because the supervisor would open its files for learner code too. So the worker asks the
-launcher whether a process sleeps, through two pipes in the scratch folder.
+A worker cannot read ``/proc``, because the supervisor would open files in ``/proc`` for learner code too. So the worker
+asks the launcher whether a process sleeps, through two pipes in the scratch folder.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 PIPES = (".asked", ".told")
-"""Names of the pipes: process numbers come through the first, answers of ``share_asleep`` go through the second."""
+"""Names of the pipes. Process numbers come through the first one, results of ``share_asleep`` go through the second."""
 PID, SHARE = struct.Struct("=i"), struct.Struct("=d")
-MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # MS_PRIVATE with MS_REC, for all mounts below
+MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # MS_PRIVATE includes MS_REC, for all mounts below
 
 
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
-    mount_scratch(writable[0], size, files)  # before any thread starts: a process with threads gets no user namespace
+    mount_scratch(writable[0], size, files)  # before threads start: a process with threads gets no user namespace
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -80,17 +80,17 @@ def main(
 def mount_scratch(folder: str, size: int, files: int) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
-    A user who is not root needs a user namespace for mounting, which some machines refuse. The folder then stays as it
-    is, and only the keeper's checks limit its size.
+    A user who is not root needs a user namespace to mount, which some machines refuse. Without the mount, only the
+    keeper process (``keeper.py``) limits the size of the folder.
 
     Args:
-        size: bytes.
-        files: files and folders in it.
+        size: the most bytes in the folder.
+        files: the most files and folders in the folder.
 
     Returns:
         Whether the file system is mounted.
     """
-    child = os.fork()  # a trial in another process, because a namespace without mounts is useless
+    child = os.fork()  # tries in another process first, so that this one enters no namespace in which mounts fail
     if child == 0:
         os._exit(0 if _mounted(folder, size, files) else 1)
     return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files)
@@ -121,26 +121,26 @@ def _mounted(folder: str, size: int, files: int) -> bool:
 def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox: clock, devices, raw memory, other users' files.
 
-    Root may still read all files, for an interpreter in a user's home folder; Landlock limits which. Other users have
-    capabilities only in the namespace of ``mount_scratch``, and lose them all.
+    Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
+    which files are readable. Other users have capabilities only in the namespace of ``mount_scratch``, and lose all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, this process
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the interface; 0 is this process
     held = (ctypes.c_uint32 * 6)()
     if libc.capget(header, held) != 0:
         raise OSError(ctypes.get_errno(), "cannot read capabilities")
-    # root in a container may lack some; a process can keep only capabilities that it has.
+    # Root in a container may lack the capability to read all files. A process can keep only capabilities that it has.
     keep = held[1] & 1 << CAP_DAC_READ_SEARCH if os.geteuid() == 0 else 0
     for capability in range(64):
         if not keep >> capability & 1:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # effective, permitted, inheritable; low and high words
+    sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # low, then high words: effective, permitted, inheritable
     if libc.capset(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the two pipes of PIPES and return their descriptors. The worker opens and deletes them when it starts."""
+    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and deletes the pipes."""
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
@@ -148,16 +148,17 @@ def open_pipes(folder: str) -> tuple[int, int]:
 
 
 def tell_states(asked: int, told: int) -> None:
-    """Answer each process number with the share of the reading time in which the process was asleep."""
+    """Answer each process number from the pipe ``asked`` with the process's ``share_asleep``."""
     while True:
         os.write(told, SHARE.pack(share_asleep(*PID.unpack(os.read(asked, PID.size)))))
 
 
 def share_asleep(pid: int) -> float:
-    """Return 0 if a thread of the process runs or waits for a core or a disk, else 1.
+    """Return the share of time, from 0 to 1, for which the process sleeps, according to the states of its threads.
 
-    Threads that hand work to each other can all look asleep, because they are read one after another. So the CPU time
-    that the process used during the reading is taken from the 1, as a share. Return 0 if the system shows no threads.
+    Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. If all threads sleep,
+    return 1 minus the share of CPU time during the reading. Threads that pass work to each other could all look asleep,
+    because their states are read one after another.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:
@@ -170,16 +171,16 @@ def share_asleep(pid: int) -> float:
 
 
 def thread_state(pid: int, thread: str) -> str:
-    """Return the letter that Linux shows for a thread's state, or X if it has ended."""
+    """Return the letter that Linux shows for a thread's state, or X if the thread has ended."""
     try:
         with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
-            return chr(file.read().rpartition(b") ")[2][0])  # the name before may contain anything
+            return chr(file.read().rpartition(b") ")[2][0])  # the thread's name, in parentheses, may contain any text
     except (OSError, IndexError):
         return "X"
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and all its threads, from its Linux clock.
+    """Return the CPU time of a process and all its threads, from the clock that Linux has for each process.
 
     Return 0 if the process has ended or the system has no such clock.
     """
@@ -190,7 +191,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def limit_threads(most: int) -> None:
-    """Kill every process with more than ``most`` threads. Nothing else counts threads, and a machine has a limit."""
+    """Kill every descendant with more than ``most`` threads, because nothing else in the sandbox limits threads."""
     while True:
         for pid in descendants():
             with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
@@ -201,7 +202,7 @@ def limit_threads(most: int) -> None:
 
 
 def kill_descendants() -> None:
-    """Kill children until none is left. Grandchildren become children when their parents die."""
+    """Kill children until none is left. When a child dies, its own children become children of this process."""
     for _ in range(2000):
         for child in children():
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,6 +1,6 @@
-"""Limits on a submission that a course may set. The other limits are in ``wire/limits.py``.
+"""Limits on a submission that a course may set. Limits that a course cannot set are in ``wire/limits.py``.
 
-Only the grader's process reads this class. A confined process has no pydantic and gets the values.
+Only the grader's process imports this module. A confined process has no pydantic and receives the values.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     """Limits in seconds of CPU time, unless stated otherwise, and in MiB.
 
     Attributes:
-        trace_seconds: for loading, and for each task.
-        total_seconds: for all files of one submission together.
-        run_seconds: for one program.
-        total_run_seconds: for all programs of one submission.
+        trace_seconds: limit for loading the code, and for each task.
+        total_seconds: limit for all files of one submission together.
+        run_seconds: limit for one program.
+        total_run_seconds: limit for all programs of one submission.
         stuck_seconds: wall time for devices that wait for each other; values above XLA's own 40 have no effect.
         memory_mib: address space of one process, the grader's or a submission's.
         file_mib: size of one file that a submission writes.

@@ -1,22 +1,24 @@
-"""The worker process: reads asks from its standard input, answers on its standard output.
+"""The worker process, which reads asks from its standard input and answers on its standard output.
 
-``sandbox.worker`` starts it through ``start.py``, in a sandbox. An ask is one request about a submission. There are
-three roles:
+``sandbox.worker`` starts a worker in a sandbox, through ``start.py``. An ask is one request about a submission. There
+are three roles:
 
-trace: imports JAX and starts no backend (forking is safe only before one exists). For each submission it forks a
-keeper, which forks the child before it reads any part of the submission, so no child finds an earlier submission in its
-memory. The child is confined further, to the system calls of ``calls.py``. Its deletions only seem to succeed, so that
-deleted files still count. The child can neither signal nor read its keeper, which sends the asks in stages and enforces
-the limits. The keeper ends and deletes all processes and files that the child leaves. If that fails, the worker ends.
+trace: The worker imports JAX and starts no backend, because forking is safe only before a backend exists. For each
+submission, the worker forks a keeper process (``keeper.py``), which forks the child before it reads any part of the
+submission. So no child finds an earlier submission in its memory. The child is limited to the system calls of
+``calls.py``. Deletions by the child only seem to succeed, so that deleted files still count. The child can neither
+signal nor read the keeper, which sends the asks in stages and enforces the limits. Afterwards the keeper removes all
+processes and files that the child leaves. If this fails, the worker ends.
 
-run: admits, compiles and executes programs, one after another, and never runs learner Python. It limits itself to the
-system calls of ``calls.py`` before it reads a program. With an accelerator it has no memory limit (0) and no list of
-calls. A wing may name another module that answers (``tiers.Extra``).
+run: The worker admits, compiles and executes programs, one after another, and never runs learner Python. The worker
+limits itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory
+limit (0) and no list of calls. A wing may name another module that answers (``tiers.Extra``).
 
-read: parses submissions, one file after another, and executes nothing. It is limited like the role ``run``.
+read: The worker parses submissions, one file after another, and executes no code of them. The worker has the limits of
+the role ``run``.
 
-Every answer is a frame. Its ``from`` says who wrote it: ``child`` (untrusted, since learner code could forge the frame)
-or ``worker``.
+Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (untrusted, since learner code
+could forge the frame) or ``worker``.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     """Answer requests with the module ``serves`` until the input ends.
 
     Args:
-        calls: ``listed`` limits this process to the calls of ``calls.py``, not only its children.
+        calls: ``listed`` limits this process, not only its children, to the system calls of ``calls.py``.
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
     asleep = share_reader(os.getcwd())
-    # Without this, JAX searches all installed packages twice for plugins of other hardware. A worker uses only its own
-    # devices.
+    # JAX must find no plugins for other hardware. Otherwise it would search all installed packages twice for plugins
+    # that a worker does not use.
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
@@ -63,11 +65,11 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
     gc.collect()
     gc.enable()
-    gc.freeze()  # else a garbage collection in a child copies JAX's pages, which takes a tenth of a second
+    gc.freeze()  # without this, garbage collection in a child copies JAX's memory pages, which takes 0.1 s
     if role != "trace":
         gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects, few of them in cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child; under bwrap there is no Landlock to do that
+    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child, because bwrap, unlike Landlock, does not
     if calls == "listed":
         install_filter()
     send = _sender(answers)
@@ -77,12 +79,12 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
             room.answer(*frames.read_frame(frames.reader(asks)), send)
         elif not _kept(
             asks, send, room.answer, asleep
-        ):  # the task may have left something behind, so this worker and its sandbox end
+        ):  # the child may have left processes or files behind, so this worker and its sandbox end
             return  # the next request gets a new worker
 
 
 def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:
-    """Fork a keeper, which forks the child. Return whether the keeper ended well."""
+    """Fork a keeper process, which forks the child. Return whether the keeper exited with code 0."""
     keeper = os.fork()
     if keeper == 0:
         with last_act():
@@ -91,7 +93,7 @@ def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], fl
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
-    """Move the pipes to new descriptors, so that prints go to standard error."""
+    """Move the pipes of asks and answers to new descriptors, so that ``print`` writes to standard error."""
     asks, answers = os.dup(0), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

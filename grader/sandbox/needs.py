@@ -1,4 +1,4 @@
-"""Files that Python and JAX need on this machine. Learner code may read these and no others.
+"""Files that Python and JAX need on this machine. Learner code may read these files and no others.
 
 Allowing whole prefixes would allow too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt``
 and ``sys.prefix`` as well.
@@ -14,19 +14,19 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-# Packages that learners may import if they are installed, with their dependencies.
+# Packages that learners may import if the packages are installed, with the packages' dependencies.
 PACKAGES = (
     "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "einops",
     "pint", "flexcache", "flexparser", "platformdirs", "typing_extensions",
 )  # fmt: skip
-INSTALLED = ("site-packages", "dist-packages")  # inside the standard library's folder, with all packages
+INSTALLED = ("site-packages", "dist-packages")  # folders of all packages, inside the standard library's folder
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-    # Facts about the processor. Without them XLA lacks kernels for some sums.
+    # Facts about the processor, without which XLA lacks kernels for some sums.
     "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup",
 )  # fmt: skip
-# Loads libraries as Python would, and prints the names of all files that the loader then read.
+# A program that loads libraries as Python would, and prints the names of all files that the loader read.
 LOAD = """
 import ctypes, sys
 for path in sys.argv[1:]:
@@ -42,7 +42,7 @@ print("\\n".join(name.decode() for name in names if name.startswith(b"/")))
 
 @cache
 def packages() -> dict[str, str]:
-    """Return the place of each installed package of PACKAGES, a folder or a file, without importing it."""
+    """Return the folder or file of each installed package of PACKAGES, without importing the package."""
     found = {}
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -54,7 +54,7 @@ def packages() -> dict[str, str]:
 
 @cache
 def libraries() -> tuple[str, ...]:
-    """Return shared libraries that modules of Python, JAX, NumPy and SciPy need and that are outside of packages."""
+    """Return the shared libraries outside of packages that modules of Python, JAX, NumPy and SciPy need."""
     modules = [*(library() / "lib-dynload").glob("*.so")]
     for name, pattern in (("jaxlib", "*.so"), ("numpy", "*/*.so"), ("scipy", "linalg/*.so")):
         if name in packages():
@@ -72,7 +72,7 @@ def library() -> Path:
 
 
 def package_paths() -> list[str]:
-    """Return the packages, with the libraries that wheels put beside them."""
+    """Return the paths of the packages, and of the library folders that wheels put beside packages."""
     found = []
     for name, path in packages().items():
         beside = Path(path).parent / f"{name}.libs"
@@ -99,7 +99,7 @@ def interpreter() -> list[str]:
 
 @cache
 def readable() -> tuple[str, ...]:
-    """Return all readable paths: files, and folders with nothing else in them."""
+    """Return the paths that learner code may read: files, and folders in which every file is readable."""
     parts = [str(p) for p in library().iterdir() if p.name not in INSTALLED]
     paths = dict.fromkeys([*interpreter(), *parts, *package_paths(), *libraries(), *SYSTEM])
     return tuple(p for p in paths if os.path.exists(p))
@@ -107,6 +107,6 @@ def readable() -> tuple[str, ...]:
 
 @cache
 def listable() -> tuple[str, ...]:
-    """Return the paths that a process needs to start, before learner code: also the folders around packages."""
+    """Return the paths that a process needs to start, before learner code runs: also the folders around packages."""
     around = [str(Path(p).parent) for p in packages().values() if Path(p).parent.name in INSTALLED]
     return tuple(dict.fromkeys([*readable(), str(library()), *around]))

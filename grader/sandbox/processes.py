@@ -1,4 +1,4 @@
-"""Starting the processes of workers, also ahead of their first request, and ending them."""
+"""Start the processes of workers, also ahead of the first request, and end these processes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from grader.sandbox.scratch import empty
 from grader.sandbox.temporary import home, remove_own
 from grader.sandbox.tiers import NOTHING, Extra, command, environment
 
-# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG). This thread lives as long as the process.
+# A launcher dies with the *thread* that started it (PR_SET_PDEATHSIG). This executor's thread never ends earlier than
+# the process.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
-# Processes that were started ahead and not taken yet, by their arguments.
+# Processes that ``begin_ahead`` started and ``take`` has not returned yet, by their arguments.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
-# Processes that have not ended, by the process that started them (a fork inherits this table) and their own number.
+# Living processes. The first part of a key is the number of the starting process, because forks inherit this table.
 _living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """A process, its tier, its writable folder, and the file that takes its standard error."""
+    """A worker's process, the tier of its sandbox, its writable folder, and the file for its standard error."""
 
     process: subprocess.Popen[bytes]
     tier: str
@@ -50,7 +51,7 @@ def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -
 
 
 def take(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:
-    """Return an unused process: one that ``begin_ahead`` started, else a new one."""
+    """Return an unused process for these arguments: a process that ``begin_ahead`` started, else a new process."""
     with _lock:
         ahead = _ahead.get(_alike(role, tier, devices, limits, extra))
         begun = ahead.pop() if ahead else _starter.submit(_begin, role, tier, devices, limits, extra)
@@ -85,7 +86,7 @@ def end(begun: WorkerProcess) -> int:
         with contextlib.suppress(OSError):
             if stream is not None:
                 stream.close()
-    if begun.tier == "sandlock":  # the launcher ends its sandbox, orphans included
+    if begun.tier == "sandlock":  # the process is the launcher, which ends its sandbox, orphans included
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
@@ -102,15 +103,15 @@ def end(begun: WorkerProcess) -> int:
 
 @atexit.register
 def end_all() -> None:
-    """End the remaining processes at exit: those never taken, and those whose user was interrupted.
+    """End all remaining worker processes at exit, and remove this process's temporary folder.
 
-    Remove this process's temporary folder too.
+    Processes remain if ``take`` never returned them, or if Ctrl-C interrupted the code that would end them.
     """
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]
         _ahead.clear()
     for begun in waiting:
-        begun.exception()  # wait until it has started
+        begun.exception()  # waits until the process has started
     for (owner, _), begun in list(_living.items()):
         if owner == os.getpid():
             end(begun)

@@ -1,4 +1,4 @@
-"""The only folder that learner code may write to: measuring and emptying it."""
+"""Measure and empty the scratch folder, the only folder that learner code may write to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_over_quota(folder: str) -> bool:
                         size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if size > MAX_SCRATCH or entries > MAX_SCRATCH_FILES:
                         return True
-        except FileNotFoundError:  # deleted meanwhile
+        except FileNotFoundError:  # another process deleted the folder or file
             continue
         except OSError:
             return True
@@ -35,8 +35,8 @@ def is_over_quota(folder: str) -> bool:
 def empty(root: str) -> bool:
     """Delete the contents of a folder that other processes filled, with any depth, names and permissions.
 
-    Inner folders move up to the root before their outer folder is deleted, so that no path gets too long for the system
-    or for a sandbox that resolves paths. Returns whether everything is gone; never raises.
+    Inner folders move up to the root before their outer folder is deleted, so that no path is too long for the system
+    or for a sandbox that resolves paths. Returns whether the folder is empty now; never raises.
     """
     try:
         os.chmod(root, 0o700)
@@ -46,7 +46,7 @@ def empty(root: str) -> bool:
     try:
         todo = _folders_left(top)
         while todo:
-            with contextlib.suppress(OSError):  # the final listing shows what is left
+            with contextlib.suppress(OSError):  # the final listing shows whether files are left
                 todo += _move_up(todo.pop(), top)
         return not os.listdir(top)
     except OSError:
@@ -56,13 +56,13 @@ def empty(root: str) -> bool:
 
 
 def _move_up(name: str, top: int) -> list[str]:
-    """Delete a folder of ``top``. Move the folders in it to ``top`` under random names, and return these names."""
+    """Delete the folder ``name`` in ``top``. Move its inner folders to ``top`` under random names; return the names."""
     os.chmod(name, 0o700, dir_fd=top)
     inner = os.open(name, FOLDER, dir_fd=top)
     moved = []
     try:
         for folder in _folders_left(inner):
-            os.chmod(folder, 0o700, dir_fd=inner)  # moving a folder writes to it, because ".." changes
+            os.chmod(folder, 0o700, dir_fd=inner)  # moving a folder changes its entry "..", which needs write access
             moved.append(secrets.token_hex(16))
             os.rename(folder, moved[-1], src_dir_fd=inner, dst_dir_fd=top)
     finally:
@@ -72,11 +72,11 @@ def _move_up(name: str, top: int) -> list[str]:
 
 
 def _folders_left(fd: int) -> list[str]:
-    """Delete the files of a folder. Return the names of the folders in it."""
+    """Delete the files in a folder. Return the names of its inner folders."""
     folders = []
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
-        except OSError:  # either a folder or an undeletable file; opening it shows which
+        except OSError:  # a folder or an undeletable file; the caller opens it, which fails for a file
             folders.append(name)
     return folders

@@ -1,7 +1,7 @@
 """The start of a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
 
-A room is a folder of this package. The rooms are made importable by their paths, because a worker can neither list nor
-read the package's own folder.
+A room is a subfolder of the package ``grader``. This program makes the rooms importable by their paths, because a
+worker can neither list nor read the folder of ``grader``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def admit(rooms: list[str]) -> None:
 
 
 def _without_files(name: str) -> None:
-    """Create an empty package of this name, and its parents, since only a folder below them may be readable."""
+    """Create an empty package of this name, and its parent packages, whose own folders may be unreadable."""
     above, _, last = name.rpartition(".")
     if name and name not in sys.modules:
         _without_files(above)

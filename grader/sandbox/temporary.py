@@ -1,7 +1,7 @@
-"""The folder that holds all temporary folders of this process. The next run removes it if this process is killed.
+"""The folder for all temporary folders of this process. If the process is killed, the next run removes the folder.
 
-A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So if the lock
-of a folder of this user is free, its process has ended. Folders without a lock file are left alone.
+A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a free lock
+shows that the folder's process has ended. Folders of other users and folders without a lock file stay.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from threading import Lock
 from grader.sandbox.scratch import empty
 
 PREFIX, LOCK = "shardlings-", "lock"
-_folders: dict[int, str] = {}  # by process, because a fork inherits this table
+_folders: dict[int, str] = {}  # by process number, because a forked process inherits this table
 _lock = Lock()
 
 
 def home() -> str:
-    """Return this process's folder. The first call makes it and removes the folders of killed processes."""
+    """Return this process's folder. The first call makes the folder, and removes the folders of killed processes."""
     with _lock:
         if os.getpid() not in _folders:
             remove_left_behind()
@@ -35,14 +35,14 @@ def _made() -> str:
         import fcntl
 
         path = os.path.join(folder, LOCK)
-        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # open until the process ends
+        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}-new", path)  # a file of this name is locked as long as its process lives
+        os.rename(f"{path}-new", path)  # after locking, so that a file of this name is locked while its process lives
     return folder
 
 
 def remove_left_behind() -> None:
-    """Remove this user's folders whose processes have ended."""
+    """Remove the temporary folders of this user's processes that have ended."""
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
         for entry in found:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -51,7 +51,7 @@ def remove_left_behind() -> None:
 
 
 def _remove_if_dead(folder: str, owner: int) -> None:
-    """Remove a folder of this user if its lock is free. Raises OSError if not."""
+    """Remove a folder of this user if the folder's lock is free. Raises OSError if the lock is held."""
     import fcntl
 
     if owner != os.geteuid():
@@ -66,7 +66,7 @@ def _remove_if_dead(folder: str, owner: int) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove the folder, its lock file last, so that the next run goes on if this process is killed."""
+    """Remove the folder, its lock file last. If this process is killed meanwhile, the next run removes the rest."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(folder), key=lambda name: name == LOCK):
             path = os.path.join(folder, name)

@@ -1,7 +1,7 @@
-"""Isolation tiers: kinds of sandboxes by strength, whether they work on this machine, and how to start workers there.
+"""Isolation tiers (kinds of sandboxes): whether a tier works on this machine, and how to start workers in a tier.
 
 Tiers, strongest first:
-    sandlock: Landlock and seccomp (Linux with Landlock ABI 6), and a Landlock domain for each child.
+    sandlock: Landlock and seccomp (Linux with Landlock ABI 6), with a Landlock domain for each child.
     bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
     none: limits on time, memory and the scratch folder only. For your own code.
 """
@@ -31,7 +31,7 @@ ROOMS = {
 }
 # The module that answers the requests of each role.
 SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve", "read": "grader.intake.serve"}
-# Size of a scratch folder's own file system: a little above the quota, so that the keeper can see an excess.
+# Size of a scratch folder's own file system: a little above the quota, so that the keeper process can see an excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent
@@ -39,11 +39,12 @@ PACKAGE = HERE.parent
 
 @dataclass(frozen=True)
 class Extra:
-    """Additional access for a process that runs programs or parses. A process that runs learner Python never gets any.
+    """Additional access for a worker that runs programs or parses. A worker that runs learner Python gets no extra.
 
     Attributes:
-        platform: where JAX looks for devices.
-        rooms: more readable folders of this package. serves: the module that answers, instead of the role's.
+        platform: the platform on which JAX looks for devices.
+        rooms: more readable folders of this package.
+        serves: the module that answers requests in place of the role's module in SERVES.
         readable, writable: more files and folders of this machine.
         settings: environment variables.
         unlimited: whether the process may reserve any amount of address space, as drivers do.
@@ -67,7 +68,7 @@ class NoIsolation(Exception):
 
 @cache
 def available(tier: str) -> str:
-    """Return "" if the tier works here, else one line with the reason why not."""
+    """Return "" if the tier works on this machine, else one line with the reason."""
     if tier == "none":
         return ""
     if sys.platform != "linux":
@@ -89,7 +90,7 @@ def _sandlock_problem() -> str:
 def _bwrap_problem() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed; apt-get install bubblewrap"
-    if platform.machine() not in ARCHITECTURES:  # only the filter protects the keeper from its child
+    if platform.machine() not in ARCHITECTURES:  # under bwrap only the filter protects the keeper from its child
         return f"bwrap needs one of {', '.join(ARCHITECTURES)}, this is {platform.machine()}"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20)
@@ -98,7 +99,7 @@ def _bwrap_problem() -> str:
 
 @cache
 def _bwrap_limits_sizes() -> bool:
-    """Return whether bwrap is recent enough to limit the size of a file system in memory."""
+    """Return whether the installed bwrap can limit the size of a file system in memory."""
     return "--size" in subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=20).stdout
 
 
@@ -137,8 +138,8 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "MALLOC_ARENA_MAX": "4",  # else a process with many threads reserves too much memory on many processors
-        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: the worker forks before there is a backend
+        "MALLOC_ARENA_MAX": "4",  # by default, a process with many threads reserves too much memory on many cores
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forks on macOS, which are safe before JAX starts
     } | dict(extra.settings)
 
 
@@ -150,7 +151,7 @@ def package(role: str, extra: Extra = NOTHING) -> list[str]:
 def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
     """Return the command line that starts a worker.
 
-    Raises ValueError if a process that runs learner Python would get an extra.
+    Raises ValueError if a worker that runs learner Python would get additional access.
     """
     if role == "trace" and extra != NOTHING:
         raise ValueError("a process that runs learner Python gets nothing beyond its role")
@@ -171,7 +172,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
 
 
 def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
-    """Return bwrap's command line. Only the scratch folder is writable; it is emptied after each submission."""
+    """Return bwrap's command line. Only the scratch folder, emptied after each submission, is writable."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
     library = needs.library()

@@ -1,4 +1,4 @@
-"""Starting worker processes, talking to them, and killing them."""
+"""Start worker processes, exchange requests and answers with workers, and kill workers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class WorkerDied(Exception):
 
     Attributes:
         reason: timeout, died or garbage.
-        stderr: the end of its standard error.
+        stderr: the end of the worker's standard error.
         phase: ``starting``; with a submission, ``asked`` (not touched yet) or ``traced`` (learner code was running);
             with a program, ``asked`` (being read), ``compiling`` or ``executing``.
-        ours: whether the grader's own program fails too; True until it is tried (``Runner.run_or_try_again``).
-        out_of_time: whether it used up the CPU time of its request. A timeout alone may be a busy machine's.
-        killed: whether another process ended it, such as the kernel for lack of memory.
+        ours: whether the grader's own test program fails too; True until it was tried (``Runner.run_or_try_again``).
+        out_of_time: whether the worker used up its request's CPU time. A timeout alone may be due to a busy machine.
+        killed: whether another process killed the worker, such as the kernel for lack of memory.
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
@@ -40,14 +40,14 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A worker process of one role, started when first needed and again after it died.
+    """A worker process of one role. A request starts the process if it is not running.
 
     Args:
         devices: number of simulated devices.
-        extra: access beyond that of the role.
+        extra: access that the role alone does not give.
 
     Attributes:
-        process: None before it is started and after it has ended.
+        process: the process; None before it starts and after it has ended.
         scratch: the folder that the process may write to.
         ready: whether the process accepts requests.
     """
@@ -63,9 +63,9 @@ class Worker:
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
-        """Start the process without waiting until it is ready, so that several start in parallel.
+        """Start the process without waiting until it is ready, so that several workers start in parallel.
 
-        Raises WorkerDied if it was retired.
+        Raises WorkerDied if the worker was retired.
         """
         if self._retired:
             raise WorkerDied("died", "it was retired", "starting")
@@ -76,7 +76,7 @@ class Worker:
         self.ready, self._heard, self._phase = False, 0, "starting"
 
     def await_ready(self) -> None:
-        """Start the process, unless it runs, and wait until it accepts requests."""
+        """Start the process if it is not running, and wait until it accepts requests."""
         self.start()
         if not self.ready:
             header, _ = self.receive(time.monotonic() + START_SECONDS)
@@ -95,8 +95,9 @@ class Worker:
         """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
         how}``.
 
-        Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
-        on. The child gets ``asks`` when its source is loaded, and ``secret`` when all ``asks`` are answered.
+        The child's bodies come in this order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number":
+        0, ...}``, ``{"number": 1, ...}`` and so on. The child gets ``asks`` when its source is loaded, and ``secret``
+        when it has answered all ``asks``.
 
         Args:
             source: ``{"name": ..., "chunks": [[name, text], ...]}``.
@@ -114,7 +115,7 @@ class Worker:
             )
 
     def answers(self) -> bool:
-        """Return whether a new worker answers a submission of the grader's own."""
+        """Return whether a new worker answers a test submission that belongs to the grader."""
         self.kill()
         source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
         ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -143,7 +144,7 @@ class Worker:
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
-        # Texts are blobs: in a JSON header each byte could take six, and exceed the header's limit.
+        # Source texts are blobs. In the JSON header each byte could take six bytes and exceed the header's limit.
         packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
         self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:
@@ -151,7 +152,7 @@ class Worker:
             if header.get("from") == "child":
                 self._phase = "traced"  # the child sends its first frame before learner code runs
                 header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
-            if "end" in header and not header.pop("clean"):  # before the yield: the caller may stop after it
+            if "end" in header and not header.pop("clean"):  # before the yield, after which the caller may stop
                 self.kill()
             yield header, blobs
             if "end" in header:
@@ -164,7 +165,7 @@ class Worker:
 
         Args:
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
-            more: further parts of the request.
+            more: further fields of the request.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]
@@ -179,7 +180,7 @@ class Worker:
             self._phase = header["phase"]
 
     def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a formula, within the CPU time of a run. Raises WorkerDied."""
+        """Return the worker's result for a formula, within the CPU limit of a program. Raises WorkerDied."""
         self.await_ready()
         self.send(b"!" + frames.pack({"formula": request, "seconds": self.limits.run_seconds}))
         return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
@@ -194,14 +195,14 @@ class Worker:
         """Return the devices that the worker finds, or the ``problem`` in finding them. Raises WorkerDied.
 
         Args:
-            joined: for one of several processes: address, number of processes, number of this process.
+            joined: (address, number of processes, number of this process) if several processes share one mesh.
         """
         self.await_ready()
         self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
         return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
 
     def runs(self) -> bool:
-        """Return whether a new worker runs a program of the grader's own, on all devices."""
+        """Return whether a new worker runs a test program that belongs to the grader, on all devices."""
         self.kill()
         try:
             self.await_ready()
@@ -250,7 +251,7 @@ class Worker:
         """End the process, and return the exception to raise.
 
         Args:
-            ended: the process has ended by itself, or is ending: its exit code tells why.
+            ended: the process has ended by itself or is ending, so that its exit code shows the reason.
         """
         assert self.process is not None
         if ended:
@@ -270,9 +271,9 @@ class Worker:
         return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
     def kill(self) -> int:
-        """End the process with its descendants. The next request starts a new one.
+        """End the process with its descendants. The next request starts a new process.
 
-        Returns the number of the signal that had killed it, else 0. SIGPROF means that its CPU time was used up.
+        Returns the number of the signal that had killed the process, else 0. SIGPROF means that CPU time ran out.
         """
         process, self.process = self.process, None
         if process is None:
@@ -283,7 +284,7 @@ class Worker:
         return -code if code < 0 else max(0, code - 128)  # launchers return 128 + the signal's number
 
     def retire(self) -> None:
-        """End the process from another thread. Its user then gets WorkerDied, and no process starts again."""
+        """End the process from another thread, permanently. The thread that uses the worker gets WorkerDied."""
         self._retired = True
         process = self.process
         if process is not None:

@@ -1,4 +1,4 @@
-"""One checking thread with warm workers. A new request replaces a waiting one, and ends a check that takes long."""
+"""One checking thread with running workers. A new request replaces a waiting request, and ends a check that is slow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from grader.batch.grade import Grader
 
 Work = Callable[[Grader], Any]
 PATIENCE = 2.0
-"""Seconds that a check may take before a newer one ends it. Saving again therefore stops an endless loop."""
+"""Seconds after which a new request ends a running check. So saving again stops an endless loop in learner code."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a request: its ``value``, or the grader's ``error`` that stopped it."""
+    """The result of a request: a ``value``, or the grader's ``error`` that stopped the request."""
 
     name: str
     value: Any
@@ -29,8 +29,8 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader; called again after the grader's workers were ended.
-        tell: called from another thread with each ``Done``, except for requests that gave way.
+        make: makes a grader. Called again after a request ended the grader's workers.
+        tell: called from another thread with each ``Done``, but not for requests that newer requests replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:
@@ -40,7 +40,7 @@ class Checker:
         self._round = self._start()
 
     def ask(self, name: str, work: Work) -> None:
-        """Run this request next, instead of any waiting one."""
+        """Run this request next, in place of a waiting request."""
         with self._changed:
             self._waiting = (name, work)
             if self._round.began and time.monotonic() - self._round.began > PATIENCE:
@@ -86,7 +86,7 @@ class Checker:
 
 
 class _Round:
-    """A grader and its thread. ``began``: the time when its current request began, 0 if it is idle."""
+    """A grader and the thread that uses it. ``began``: start of the current request, 0 while the thread is idle."""
 
     thread: threading.Thread
 
@@ -101,5 +101,5 @@ class _Round:
 def _done(name: str, work: Work, grader: Grader, began: float) -> Done:
     try:
         return Done(name, work(grader), None, time.monotonic() - began)
-    except Exception as error:  # shown on the screen; the next save may succeed
+    except Exception as error:  # the screen shows the error, and the next check may succeed
         return Done(name, None, error, time.monotonic() - began)

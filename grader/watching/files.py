@@ -1,4 +1,4 @@
-"""The learner's files: changes, the file of an exercise, and restoring a file to its handed-out state."""
+"""The learner's files: report changes, find the file of an exercise, restore a file to its handed-out state."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ STEP = 50  # milliseconds without a change before saved files are read
 
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
-    """Call ``saved``, from a thread, after files at this place change; once for several changes at once."""
-    # Imported here, because only this command needs it. Not in the thread, because two threads that import modules with
-    # circular imports may see incomplete modules.
+    """Call ``saved`` from another thread after files at this place change; once for simultaneous changes."""
+    # This import is not at the top, because only this command needs watchfiles. It is not in the thread, because two
+    # threads that import modules with circular imports may see incomplete modules.
     from watchfiles import watch
 
     done = threading.Event()
@@ -38,8 +38,8 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Wait for notifications of the system. Poll where there are none (no watches left, some network folders)."""
-    folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
+    """Wait for the system's notifications of changes. Poll if the system gives none, as for some network folders."""
+    folder = place if place.is_dir() else place.parent  # an editor may save by renaming a new file to the old name
     for polling in (None, True):
         try:
             for _ in watch(folder, watch_filter=_is_work, step=STEP, stop_event=done, force_polling=polling,
@@ -56,7 +56,7 @@ def _is_work(_: object, path: str) -> bool:
 
 
 def path_of(place: Path, source: Source) -> Path:
-    """Return the file of a source. Raises CourseError if it is in an archive."""
+    """Return the file of a source. Raises CourseError if the source is in an archive."""
     path = place if place.is_file() else place / source.name
     if not path.is_file():
         raise CourseError(f"{source.name} is in an archive; unpack it")
@@ -77,6 +77,6 @@ def reset(course: Course, exercise: str, path: Path) -> Path:
 
 
 def _unused(path: Path) -> Path:
-    """Return an unused name such as ``c3_contracting.py.1.backup``, which no command takes for a submission."""
+    """Return an unused name such as ``c3_contracting.py.1.backup``. No command reads such a file as a submission."""
     names = (path.with_name(f"{path.name}.{number}.backup") for number in itertools.count(1))
     return next(name for name in names if not name.exists())

@@ -44,7 +44,7 @@ class WatchLoop:
         self.checker.close()
 
     def run(self, *, anywhere: bool) -> None:
-        """Run until the user quits. ``anywhere``: begin with the first unfinished exercise."""
+        """Run until the user quits. ``anywhere``: begin with the first unfinished exercise, not the current one."""
         self.session.look()
         if anywhere and len(self.session.names) > 1:
             self._ask("start", self.session.check_all())
@@ -85,7 +85,7 @@ class WatchLoop:
 
     def _done(self, done: Done) -> None:
         if self.checker.busy:
-            return  # a newer request replaces this one
+            return  # the screen will show the result of the newer request
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
@@ -93,7 +93,7 @@ class WatchLoop:
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return work that spares a later wait, with its name: what the next hint needs."""
+        """Return (name, work) that computes in advance what the next hint needs, or None."""
         work = self.session.learn()
         return ("learn", work) if work else None
 
@@ -122,7 +122,7 @@ class WatchLoop:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise, then the message below it
+        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise first, because a message may follow
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The screen during watching: redrawn each time on a terminal, appended line by line elsewhere."""
+"""The output of ``watch``: a terminal's screen is redrawn for each change, other output gets appended lines."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ KEYS = "h hint, n next, p previous, l list, x explain, r reset, q quit"
 
 
 class Screen:
-    """The drawing of the session's state.
+    """Draws the session's state.
 
     Attributes:
-        has_keys: whether keys work and are listed.
+        has_keys: whether keys work, so that the screen lists them.
         news: a line to show once, with the next drawing.
-        question: the question that waits for y or n.
+        question: the question that waits for y or n; "" without one.
     """
 
     def __init__(self, session: WatchSession, console: Console) -> None:
@@ -38,14 +38,14 @@ class Screen:
         self._took = ""
 
     def again(self, *, hints: bool = False) -> None:
-        """Draw again, for example after the terminal changed size."""
+        """Draw the current state again, for example after the terminal changed size."""
         if hints or (self.elsewhere and self.session.report is not None):
             self._drawn = self._exercise
         self._draw()
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the screen shows something other than the current exercise: a list, or an explanation."""
+        """Whether the screen shows a list or an explanation in place of the current exercise."""
         return self._drawn != self._exercise
 
     def result(self, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Screen:
         self._show(lambda: print_overview(report, titles, self.console))
 
     def explained(self, programs: Sequence[Explained]) -> None:
-        """Show the facts about the learner's function, on each mesh."""
+        """Show the facts about the learner's function on each mesh."""
 
         def draw() -> None:
             self._line(f"what your functions in {self.session.exercise.id} do:")
@@ -86,18 +86,18 @@ class Screen:
             self._line(f"{what.get(name, 'checking')} ...", "bright_black")
 
     def still(self, name: str) -> None:
-        """Show that a check takes long."""
+        """Show that a request is still running."""
         if name.startswith("check "):
             limit = self.session.course.config.limits.trace_seconds
             self._line(f"still running; an endless loop is stopped after {limit:g} s, or when you save again", "yellow")
 
     def ask(self, question: str) -> None:
-        """Ask a question with the answers y and n."""
+        """Show a question that the user answers with y or n."""
         self.question = question
         self.say(question)
 
     def say(self, text: str) -> None:
-        """Print one line below everything else."""
+        """Print one line below the current drawing."""
         self._line(text, "yellow")
 
     def _show(self, draw: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The state of watching: the exercises, the current one, its results, and the hints that were asked for."""
+"""The state of ``watch``: the exercises, the current exercise, its results, and the hints that the learner revealed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AS_DECLARED = explaining.Wanted()
 
 
 class WatchSession:
-    """A learner's exercises and the current one.
+    """A learner's exercises, and which of them is current.
 
     Attributes:
         names: the exercises in course order.
@@ -48,15 +48,15 @@ class WatchSession:
 
     @property
     def position(self) -> str:
-        """The position as ``3 of 5``."""
+        """The current exercise's position in the list, as ``3 of 5``."""
         return f"{self._at + 1} of {len(self.names)}"
 
     def has(self, step: int) -> bool:
-        """Return whether there is a next (1) or a previous (-1) exercise."""
+        """Return whether the current exercise has a next (``step`` 1) or previous (-1) exercise."""
         return 0 <= self._at + step < len(self.names)
 
     def move(self, step: int) -> bool:
-        """Move to the next or the previous exercise. Return False if there is none."""
+        """Move to the next (``step`` 1) or previous (-1) exercise. Return False if there is none."""
         return self.has(step) and self.go_to(self.names[self._at + step])
 
     def go_to(self, name: str) -> bool:
@@ -65,7 +65,7 @@ class WatchSession:
         return True
 
     def look(self) -> bool:
-        """Read the files. Return whether the source of the current exercise changed."""
+        """Read the learner's files. Return whether the current exercise's source changed."""
         self._submission = read(self.place, self.student, self.course.module_of, self.course.handed_out)
         before, self.source = self.source, self._submission.sources.get(self.exercise.id)
         if self.source is None:
@@ -74,25 +74,25 @@ class WatchSession:
 
     @property
     def notes(self) -> list[str]:
-        """Notes about the current exercise from reading its file."""
+        """Notes about the current exercise that arose when its file was read."""
         notes = self._submission.notes if self._submission else ()
         return [note for note in notes if self.exercise.id in note]
 
     # work for a grader
 
     def check(self) -> Work:
-        """Return work that checks the current exercise and gives its ExerciseReport."""
+        """Return a function that checks the current exercise and returns an ExerciseReport."""
         submission, name, public = self._read(), self.exercise.id, not self.course.solved
         return lambda grader: grader.grade(submission, [name], public=public).exercises[0]
 
     def check_all(self) -> Work:
-        """Return work that checks all watched exercises and gives a Report."""
+        """Return a function that checks all watched exercises and returns a Report."""
         submission, public = self._read(), not self.course.solved
         names, _ = self.course.usable(self.names)
         return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
-        """Return work that runs the reference or a misconception of the current exercise; None when all have run."""
+        """Return a function that runs the reference or a misconception for later hints; None when all have run."""
         exercise = self.exercise
         misconceptions = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]
         left = [s for s in misconceptions if (exercise.id, s) not in self._learnt]
@@ -108,10 +108,10 @@ class WatchSession:
         return work
 
     def explain(self, wanted: explaining.Wanted = AS_DECLARED, otherwise_on: str = "") -> Work:
-        """Return work that explains the first failing function, or all, as list[Explained]. Raises CourseError.
+        """Return a function that explains the first failing function, else all, as list[Explained]. Raises CourseError.
 
         Args:
-            otherwise_on: the slice for the timelines of programs for which neither ``wanted`` nor the call names one.
+            otherwise_on: the slice for timelines if neither ``wanted`` nor the program's call names a slice.
         """
         if self.source is None:
             raise CourseError(f"there is no file of {self.exercise.id} to explain")
@@ -163,26 +163,26 @@ class WatchSession:
         return owner.hints if owner else ()
 
     def file(self) -> Path | None:
-        """Return the exercise's file, or None if there is none yet. Raises CourseError if it is in an archive."""
+        """Return the exercise's file, or None if there is no file yet. Raises CourseError for a file in an archive."""
         return path_of(self.place, self.source) if self.source else None
 
     @property
     def where(self) -> str:
-        """The current exercise's file, relative to the working directory; '' if there is none."""
+        """The current exercise's file, relative to the working directory if possible; '' without a file."""
         if self.source is None:
             return ""
         path = self.place if self.place.is_file() else self.place / self.source.name
-        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # a file in an archive is not near
+        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # False for a file in an archive
         return os.path.relpath(path) if near else self.source.name
 
     def reset(self) -> Path:
-        """Restore the file to its handed-out state. Return the backup of the learner's file. Raises CourseError."""
+        """Restore the exercise's file to its handed-out state. Return the learner's backup. Raises CourseError."""
         path = self.file()
         if path is None:
             raise CourseError(f"there is no file of {self.exercise.id} to reset")
         return reset(self.course, self.exercise.id, path)
 
     def start(self, report: Report) -> None:
-        """Begin at the first unfinished exercise."""
+        """Move to the first exercise that is missing or fails in this report."""
         waiting = (e.exercise for e in report.exercises if not e.handed_in or first_failure(e))
         self.go_to(next(waiting, self.names[0]))

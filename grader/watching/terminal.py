@@ -1,4 +1,4 @@
-"""Single key presses from a terminal. The terminal's modes are always restored when the program ends."""
+"""Read single key presses from a terminal, and restore the terminal's modes in any case when the program ends."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any
 try:
     import termios
     import tty
-except ImportError:  # Windows: files are watched, keys do not work
+except ImportError:  # on Windows keys do not work; ``watch`` checks files all the same
     termios = tty = None
 
 LOOK_SECONDS = 0.2
-ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrow keys and similar, which do nothing
+ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrow keys and similar keys are ignored
 
 
 @contextlib.contextmanager
 def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[bool]:
     """Call ``pressed`` with each key, from a thread, and ``resized`` when the terminal's size changes.
 
-    If the terminal disappears, the key is "". Yields whether there is a terminal, and so keys.
+    If the terminal disappears, the key is "". Yields whether standard input is a terminal, so that keys work.
     """
     fd = _terminal()
     if fd is None:
@@ -42,7 +42,7 @@ def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterato
             yield True
     finally:
         done.set()
-        with contextlib.suppress(Exception):  # the terminal may be gone
+        with contextlib.suppress(Exception):  # the terminal may have disappeared
             termios.tcsetattr(fd, termios.TCSADRAIN, before)  # pyright: ignore[reportOptionalMemberAccess]
 
 

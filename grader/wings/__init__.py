@@ -1,1 +1,1 @@
-"""Optional parts of the course: each wing is a folder with its own code and commands; the core imports none."""
+"""Wings: optional parts of the grader, which the core never imports. Each wing is a folder with its own commands."""

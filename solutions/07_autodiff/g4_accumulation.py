@@ -63,7 +63,7 @@ exercise = Exercise(meshes=[{"dp": 4, "y": 2}, {"dp": 3}], stars=3, extension=Tr
 @exercise.given
 def loss(ws, rows):
     """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
-    made, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), rows, ws)
+    made, _ = jax.lax.scan(lambda h, w: (jax.nn.sigmoid(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
 

@@ -123,7 +123,7 @@ def test_timing_calls_get_lines_about_time_and_spoil_no_others() -> None:
         right, collectives=tuple(dataclasses.replace(c, hidden=c.each, exposed=0) for c in right.collectives)
     )
     timed = [dataclasses.replace(program(MESHES[0], SIZES[0]), ran=False, timeline=t) for t in (hidden, hidden)]
-    lines = ["expect_step_time(seen, at_most=336e-6)", 'expect_overlap(seen, "permute")']
+    lines = ["expect_step_time(seen, at_most=336e-6)", 'expect_overlap(seen, "permute", work=0.0003352)']
     assert check_lines(timed) == lines
     for line in lines:
         seen = Seen({}, clock=lambda **_: hidden)

@@ -43,7 +43,7 @@ def test_the_record_goes_before_the_files_and_the_latest_line_before_others(cour
     work = {"ada": read(place, "ada", course.module_of)}
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
-    assert notes == [f"{STATED} names students without a submission: bo"]
+    assert notes == [f"{STATED} names students without a graded submission: bo"]
     assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # not graded now
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"

@@ -300,6 +300,70 @@ def test_the_shorter_of_two_steps_with_the_same_collectives_never_gains_less(
         assert 0 <= one.gained("permute", work) <= 1
 
 
+@st.composite
+def two_with_the_same_collectives(draw: st.DrawFn) -> tuple[Timeline, Timeline]:
+    """Two programs with these collectives of several kinds and axes, in and outside of a loop, and any work between."""
+    sent = draw(st.lists(st.tuples(st.sampled_from("pgsta"), st.sampled_from("xy")), min_size=1, max_size=5))
+    rounds, size = draw(st.sampled_from([1, 1, 3])), draw(st.sampled_from([64, 512]))
+    on = draw(st.sampled_from(["v5e:2x4", "v5p:2x2x2", "v6e:2x4"]))
+    profile = draw(st.sampled_from(["ideal", on[:3]]))
+
+    def surrounded(work: list[str], picks: list[int]) -> Timeline:
+        of = itertools.cycle(picks)
+
+        def local(a, b):
+            def one_round(_, carried):
+                known = [*carried]
+                for (kind, axis), between in zip(sent, itertools.cycle(work), strict=False):
+                    for step in between:
+                        x, y = known[next(of) % len(known)], known[next(of) % len(known)]
+                        known.append(
+                            {"d": lambda x, y: x @ y, "a": lambda x, y: x + jnp.tanh(y), "b": _after}[step](x, y)
+                        )
+                    known.append(_sent(kind, axis, known[next(of) % len(known)], size))
+                return known[-1], sum(known[1:], known[0])
+
+            return lax.fori_loop(0, rounds, one_round, (a, b))
+
+        shapes = [((8 * size, size), P(("x", "y"), None))] * 2
+        return timeline(read(local, shapes, P(("x", "y"), None), mesh={"x": 2, "y": 4}), on, profile=profile)
+
+    works = st.lists(st.text("dab", max_size=3), min_size=1, max_size=5)
+    picks = st.lists(st.integers(0, 9), min_size=1, max_size=20)
+    one, other = (surrounded(draw(works), draw(picks)) for _ in range(2))
+    return one, other
+
+
+def _after(x, y):
+    return lax.optimization_barrier((x, y))[0]
+
+
+def _sent(kind: str, axis: str, x, size: int):
+    n = {"x": 2, "y": 4}[axis]
+    if kind == "p":
+        return lax.ppermute(x, axis, [(i, (i + 1) % n) for i in range(n)])
+    if kind == "g":
+        return lax.all_gather(x, axis, tiled=True)[:size]
+    if kind == "t":
+        return jnp.tile(lax.psum_scatter(x, axis, tiled=True), (n, 1))
+    return lax.psum(x, axis) if kind == "s" else lax.all_to_all(x, axis, 0, 0, tiled=True)
+
+
+@QUICK
+@given(two_with_the_same_collectives(), st.integers(1, 10**10))
+def test_the_shorter_of_two_programs_with_the_same_collectives_never_gains_less(
+    both: tuple[Timeline, Timeline], work: int
+) -> None:
+    fast, slow = sorted(both, key=lambda line: line.step)
+    assert [(c.kind, c.axes, c.runs * c.each) for c in fast.collectives] == [
+        (c.kind, c.axes, c.runs * c.each) for c in slow.collectives
+    ]
+    for kind in fast.shares():
+        assert fast.talking(kind) == slow.talking(kind)
+        for time in (work, fast.talking(kind), fast.products, slow.products, slow.busy):
+            assert fast.gained(kind, time) >= slow.gained(kind, time)
+
+
 def made_of(pieces: list[Piece]) -> Timeline:
     """A timeline of pieces, whose collectives are permutes."""
     laid = lay(pieces, COMPUTE)

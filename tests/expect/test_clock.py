@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 
@@ -10,7 +11,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.clock import timeline
+from grader.clock import Untimed, timeline
 from grader.common.intervals import UNKNOWN, Interval
 from grader.common.observation import Seen, Timing
 from grader.expect import (
@@ -103,16 +104,66 @@ def test_a_slower_halo_exchange_never_scores_higher() -> None:
     assert slow.gained("permute", fast.busy) == 0
 
 
-def test_without_matmuls_there_is_no_work_unless_it_is_named() -> None:
-    halo = seen(matmul(exchanged, 2048))
-    reason = told(expect_overlap, halo, "permute", at_least=0.05).reason
-    assert reason.endswith("; the program has no matmuls that permutes could overlap with")
-    assert "so it saves 0% of the difference" in told(expect_overlap, halo, "permute", work=1e-6).reason
+def both_kinds(beside: str, a, w):
+    """A permute of a few rows and a longer gather, of which one overlaps with the matmul, and the other waits for it."""
+
+    def permute(rows):
+        return lax.ppermute(rows, "x", [(i, (i + 1) % N) for i in range(N)])
+
+    def gather(rows):
+        return lax.all_gather(rows, "x")
+
+    rows, columns, product = a[:512], w[:256], a @ w
+    first = permute(rows) if beside == "permute" else gather(columns)
+    rows, columns, first, product = lax.optimization_barrier((rows, columns, first, product))
+    return product[None], first[None], gather(columns) if beside == "permute" else permute(rows)[None]
+
+
+def test_exposed_time_of_other_kinds_lengthens_the_step() -> None:
+    shapes, out = [((N * 2048, 4096), P("x", None)), ((4096, 4096), P())], (P("x"), P("x"), P("x"))
+    permute, gather = (
+        timeline(read(partial(both_kinds, beside), shapes, out), "v5e:2x4") for beside in ("permute", "all_gather")
+    )
+    assert permute.talking("permute") == gather.talking("permute") and permute.step > gather.step
+    for work in (permute.products, permute.products // 2, permute.step):
+        assert permute.gained("permute", work) <= gather.gained("permute", work)
+
+
+def test_work_that_wastes_matmuls_gains_nothing() -> None:
+    """The second ring multiplies everything twice, so that all of its hops overlap."""
+
+    def twice(a, w):
+        return local_ring(a, jnp.concatenate([w, w], 1))[..., : w.shape[1]]
+
+    right, wasteful = (seen(matmul(local, 256)).timeline for local in (local_ring, twice))
+    assert right.step < wasteful.step and right.shares()["permute"].part < wasteful.shares()["permute"].part
+    assert right.gained("permute", right.products) >= wasteful.gained("permute", right.products)
+
+
+def test_the_compiler_decides_what_the_core_waits_for_and_the_clock_how_long_it_works() -> None:
+    program = matmul(local_ring, 2048)
+    clock = seen(program).timeline
+    work = clock.busy / 1e12
+    copies = dataclasses.replace(clock, step=3 * clock.step, busy=3 * clock.busy + 2 * clock.idle)
+    expect_overlap(seen(program, chip=lambda: copies), "permute", work=work)
+    waits = dataclasses.replace(clock, step=clock.step + clock.talking("permute"))
+    reason = told(expect_overlap, seen(program, chip=lambda: waits), "permute", work=work).reason
+    assert f"the step takes {show_time(waits.step)} in the compiler's order (ideal), so it saves 0% of" in reason
+    assert "it waits for" not in reason
+    nothing = dataclasses.replace(clock, collectives=())
+    assert told(expect_overlap, seen(program, chip=lambda: nothing), "permute", work=work).reason == (
+        "the program has no permute that takes time in the compiler's order (ideal)"
+    )
+
+    def untimed():
+        raise Untimed("no times", None, 7)
+
+    assert told(expect_overlap, seen(program, chip=untimed), "permute", work=work).reason == "line 7: no times"
 
 
 @pytest.mark.parametrize("local", [permute_waits, late_in_loop])
 def test_a_permute_that_waits_is_bare(local: Callable) -> None:
-    failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5)
+    failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5, work=1e-3)
     assert (
         "permute over x takes 372.83 us" in failure.reason
         and "so it saves 0% of the difference; the check requires 50%" in failure.reason
@@ -121,23 +172,23 @@ def test_a_permute_that_waits_is_bare(local: Callable) -> None:
 
 
 def test_a_failure_names_what_an_exposed_permute_waits_for() -> None:
-    reason = told(expect_overlap, seen(matmul(permute_waits, 2048)), "permute").reason
+    reason = told(expect_overlap, seen(matmul(permute_waits, 2048)), "permute", work=1e-3).reason
     assert ": it waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
-    reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute").reason
+    reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute", work=1e-3).reason
     assert "372.83 us, 7 times, 372.83 us of it exposed: it waits for nothing" in reason
 
 
 def test_a_kind_that_is_not_there_is_not_hidden() -> None:
     assert (
-        told(expect_overlap, seen(matmul(ring, 256)), "all_gather").reason
+        told(expect_overlap, seen(matmul(ring, 256)), "all_gather", work=1e-3).reason
         == "the program has no all_gather that takes time"
     )
 
 
 def test_what_is_spelt_wrongly_is_the_authors() -> None:
-    for kind, part in (("ppermute", 0.9), ("permute", 0.0), ("permute", 1.1)):
-        with pytest.raises(ValueError, match="expect_overlap"):
-            expect_overlap(seen(matmul(ring, 256)), kind, at_least=part)
+    for kind, part, work in (("ppermute", 0.9, 1), ("permute", 0.0, 1), ("permute", 1.1, 1), ("permute", 0.9, 0)):
+        with pytest.raises(ValueError, match=r"expect_overlap: .* at_least more than 0, up to 1, and work more than 0"):
+            expect_overlap(seen(matmul(ring, 256)), kind, at_least=part, work=work)
 
 
 def test_the_step_has_a_budget() -> None:
@@ -156,7 +207,7 @@ def test_a_slice_may_be_named_and_must_be_somewhere() -> None:
     program = matmul(local_ring, 256)
     ordinary = seen(program, None)
     assert ordinary.clock(on="v5e:2x4").step == seen(program).timeline.step
-    expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4")
+    expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4", work=ordinary.clock(on="v5e:2x4").products / 1e12)
     with pytest.raises(ValueError, match="name the slice, on="):
         ordinary.clock()
     with pytest.raises(ValueError, match="there is no program to lay out in time"):

@@ -107,6 +107,11 @@ KINDS: dict[str, Callable[[], str]] = {
 }
 
 
+SCROLLED = """[...document.querySelectorAll("table")].filter((t) => t.offsetWidth > t.parentElement.clientWidth + 1)
+  .map((t) => t.textContent.trim().slice(0, 40))"""
+"""JavaScript that returns tables of which a reader sees a part at a time."""
+
+
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     with chromium() as opened:
@@ -122,6 +127,7 @@ def test_no_element_leaves_the_window_and_none_is_cut(kind: str, page: Page, tmp
         for _folded in range(2):
             assert page.value(OUTSIDE) == [], f"{kind} at {width} px"
             assert page.overflow() == 0, f"{kind} at {width} px"
+            assert page.value(SCROLLED) == [], f"{kind} at {width} px"
             page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")
 
 
@@ -137,6 +143,20 @@ def test_an_element_that_leaves_the_window_is_found(page: Page, tmp_path: Path) 
         (tmp_path / "page.html").write_text(f"<!DOCTYPE html>{text}", encoding="utf-8")
         page.open(tmp_path / "page.html", 400)
         assert page.value(OUTSIDE) == found, json.dumps(text)
+
+
+def test_students_are_sorted_and_filtered_on_a_phone(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(whole_class(), encoding="utf-8")
+    page.open(path, 400)
+    heads = "[...document.querySelectorAll('#students thead button')].filter((b) => b.offsetWidth)"
+    assert page.value(f"{heads}.length") == 9
+    page.value(f"{heads}[0].click(), {heads}[0].click(), 0")
+    assert page.value("document.querySelector('#students tbody th a').textContent") > "student"
+    page.value(
+        "{ const i = document.querySelector('#students input'); i.value = 'student042'; i.dispatchEvent(new Event('input')) }"
+    )
+    assert page.value(f"{VISIBLE}.length") == 1
 
 
 SECTION = "document.getElementById('section')"

@@ -147,7 +147,7 @@ pending = exercise.cases(to_dtensor, public='[[{"dict": [["shape", {"tuple": [24
 ones = exercise.cases(to_dtensor, public='[[{"dict": [["spec", {"spec": [null, "dp"]}], ["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 1], ["tp", 4]]}]]}, {"value": {"list": ["S(1)", "R"]}}]]')
 
 
-order = exercise.cases(to_dtensor, public='[[{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["spec", {"spec": [{"tuple": ["fsdp", "dp"]}]}]]}, {"error": "ValueError"}]]')
+order = exercise.cases(to_dtensor, public='[[{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["spec", {"spec": [{"tuple": ["fsdp", "dp"]}]}]]}, {"error": "ValueError"}], [{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["spec", {"spec": [{"tuple": ["dp", "tp", "fsdp"]}]}]]}, {"error": "ValueError"}]]')
 
 
 uneven = exercise.cases(to_dtensor, public='[[{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["spec", {"spec": [null, {"tuple": ["fsdp", "tp"]}]}]]}, {"error": "ValueError"}], [{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["spec", {"spec": ["cp"]}]]}, {"error": "ValueError"}]]')
@@ -159,7 +159,7 @@ back_cuts = exercise.cases(to_spec, public='[[{"dict": [["shape", {"tuple": [24,
 back_pending = exercise.cases(to_spec, public='[[{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["placements", {"list": ["S(0)", "R", "P"]}]]}, {"value": {"unreduced": [{"spec": ["dp", null]}, "tp"]}}]]')
 
 
-back_refused = exercise.cases(to_spec, public='[[{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["placements", {"list": ["P(max)", "R", "R"]}]]}, {"error": "ValueError"}], [{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["placements", {"list": ["R", "S(1)", "R"]}]]}, {"error": "ValueError"}]]')
+back_refused = exercise.cases(to_spec, public='[[{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["placements", {"list": ["P(max)", "R", "R"]}]]}, {"error": "ValueError"}], [{"dict": [["shape", {"tuple": [24, 8]}], ["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["placements", {"list": ["R", "S(1)", "R"]}]]}, {"error": "ValueError"}], [{"dict": [["mesh", {"dict": [["dp", 2], ["fsdp", 3], ["tp", 4]]}], ["shape", {"tuple": [12, 8]}], ["placements", {"list": ["S(0)", "R", "S(0)"]}]]}, {"error": "ValueError"}]]')
 
 
 @exercise.check(cuts, points=0.5, public=True)

@@ -1,7 +1,7 @@
-"""Automatic mutants of every reference: would the checks notice if a solution were slightly wrong?
+"""Mutation testing of the checks: do the checks notice if a reference solution is slightly wrong?
 
-Authors write misconceptions; mutants are wrong solutions that no author thought of. One node of a task's body (or of a
-private helper it uses) is changed, and the result is graded like a submission, with all asks of ``grade``. A mutant
-that passes every check of its task is either equivalent, listed with a reason in ``solutions/equivalent_mutants.yaml``,
-or shows a hole in the checks.
+Misconceptions are wrong solutions by the author. A mutant is a wrong solution that this package generates: one node of
+a task's body (or of a private helper that the task uses) is changed. The grader grades each mutant like a submission,
+with all asks of ``grade``. If a mutant passes every check of its task, there are two cases. The mutant is right too,
+and ``solutions/equivalent_mutants.yaml`` lists it with a reason. Or the task lacks a check.
 """

@@ -15,7 +15,7 @@ EQUIVALENT = "equivalent_mutants.yaml"
 
 
 class Equivalent(BaseModel):
-    """An entry of ``equivalent_mutants.yaml``: this mutant may survive, because it is a right solution too."""
+    """An entry of ``equivalent_mutants.yaml``: a mutant that may pass all checks, because it is a right solution."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,7 +27,7 @@ class Equivalent(BaseModel):
 
 
 def equivalents(course: Course) -> list[Equivalent]:
-    """Return the mutants that authors declare equivalent. Raises CourseError with the entry at fault."""
+    """Return the entries of ``equivalent_mutants.yaml``. Raises CourseError that names an invalid entry."""
     path: Path = course.root / "solutions" / EQUIVALENT
     if not path.is_file():
         return []
@@ -49,5 +49,5 @@ def equivalents(course: Course) -> list[Equivalent]:
 
 
 def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
-    """Return the key by which a mutant matches its entry."""
+    """Return the fields in which a mutant and its entry of ``equivalent_mutants.yaml`` agree."""
     return one.exercise, one.task, one.was, one.becomes

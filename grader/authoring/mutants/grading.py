@@ -1,4 +1,4 @@
-"""Grade one mutant like a submission, and return its fate."""
+"""Grade one mutant like a submission: it is killed, survived, equivalent or broken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fate = Literal["killed", "equivalent", "survived", "broken"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A mutant, its fate, and the checks that failed because of its behavior (not because it never ran)."""
+    """A mutant, its fate, and in ``seen_by`` the checks that failed it after the mutant had run."""
 
     mutant: Mutant
     fate: Fate
@@ -28,7 +28,7 @@ class Verdict:
 
 
 def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
-    """Return ``killed`` if a check of its task fails; ``broken`` if the grader fails."""
+    """Return a verdict: ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails."""
     text = mutant.text
     results = results_of(grader, mutant.exercise, mutant.task, text)
     if any(never_ran(r, mutant.task) for r in results) and (again := unchecked(text)):
@@ -47,7 +47,10 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 
 
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
-    """Describe how a killed mutant passes after all: with another seed, or a check that it fails in public."""
+    """Describe why a failing mutant counts as survived; '' if it does not.
+
+    Such a mutant passes all checks with another seed, or passes a check when graded that it fails in public.
+    """
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
     for result in shown:
@@ -63,13 +66,13 @@ def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], se
 
 
 def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: bool = False) -> list[Result]:
-    """Return the results of one task's checks for a file with this text."""
+    """Return the results of one task's checks for a submission with this source code."""
     plans = [grader.plan(exercise, public)]
     return list(results_of_task(grader, grader.course.exercise(exercise), text, task, plans, public=public)[0].values())
 
 
 def unchecked(text: str) -> str:
-    """Return the text with ``check_vma=False``, as learners write when JAX refuses; '' if nothing changes."""
+    """Add ``check_vma=False`` to source code, as learners do when JAX refuses a program; '' if nothing changes."""
     tree, changed = syntax.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):
@@ -85,5 +88,5 @@ def maps_devices(call: ast.Call) -> bool:
 
 
 def never_ran(result: Result, task: str) -> bool:
-    """Return True if a check failed because nothing ran; such a reason starts with the task's name."""
+    """Return True if a check failed because the task did not run. The result's reason then has the task's name."""
     return re.search(rf"(^|: |, ){re.escape(task)}(:| is )", result.reason) is not None

@@ -1,4 +1,4 @@
-"""Make every mutant of a reference: one node changed by one operator. The grader's workers run them."""
+"""Make every mutant of a reference: one operator changes one node. The grader's workers run the mutants."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Mutant:
     """A reference with one node changed.
 
     Attributes:
-        operator: name of the operator that changed it.
-        line: in the author's file.
+        operator: name of the operator that changed the node.
+        line: line number in the author's file.
         was, becomes: the lines that differ, as ``ast.unparse`` writes them.
-        text: the whole submission.
+        text: the source code of the whole submission.
     """
 
     exercise: str
@@ -45,7 +45,7 @@ def mutants_of(exercise: Exercise) -> list[Mutant]:
 
 
 def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
-    """Return every distinct mutant of one task; the texts hold only the task and what it uses."""
+    """Return every distinct mutant of one task. A mutant's source has only the task and the functions that it uses."""
     module, lines = task_module(exercise, task)
     known = [p for p in statements(exercise) if p.kind == "private" or p.name == task.name]
     mutable = {p.name for p in known if p.name}
@@ -62,9 +62,9 @@ def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
 
 
 def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, int]]:
-    """Return the reference of one task with imports and helpers, and the author's line of every definition.
+    """Return the reference of one task with imports and helpers, and the author's line number of every definition.
 
-    Other tasks are left out unless this one uses them or a check compares them with it; this saves tracing.
+    To save tracing, the module has only those other tasks that the task uses or that a check compares with it.
     """
     parts = statements(exercise)
     module = syntax.parse(reference_source(exercise, {}))
@@ -89,7 +89,7 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    """Collect the facts that operators use: the axes of the task's meshes, and its reference's returns and lookups."""
+    """Collect the facts that operators use: axes of the task's meshes, returns and lookups in the task's reference."""
     meshes = _meshes_of(exercise, task)
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
@@ -115,13 +115,16 @@ def _out_specs(body: ast.stmt) -> frozenset[str]:
 
 
 def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the module's lookups by a string; a mesh axis is not a key."""
+    """Return the module's lookups by a string key, without lookups by the name of a mesh axis."""
     found = [key for n in ast.walk(module) if (key := looked_up(n)) is not None]
     return tuple(dict.fromkeys(key for key in found if key[1] not in axes))
 
 
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
-    """Yield the indices of lookups and, for a traced task, the devices in pairs of a permutation: JAX wraps both."""
+    """Yield the indices of lookups and, for a traced task, the devices in pairs of a permutation.
+
+    Both may be negative, because Python and JAX count negative indices from the end.
+    """
     for node in ast.walk(module):
         match node:
             case ast.Subscript(slice=ast.Tuple(elts=indices)):
@@ -141,7 +144,7 @@ def is_wrapped(index: ast.expr) -> bool:
 
 
 def own_returns(node: ast.AST) -> Iterator[ast.Return]:
-    """Yield the ``return`` statements of a function itself, not of functions defined inside it."""
+    """Yield the ``return`` statements of a function, without those of functions defined inside it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
             yield child
@@ -150,7 +153,7 @@ def own_returns(node: ast.AST) -> Iterator[ast.Return]:
 
 
 def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) -> Iterator[tuple[str, int, str]]:
-    """Yield (operator, line, text of the module) for every change of one node of a statement."""
+    """Yield (operator, line, source code of the module) for every change of one node of a statement."""
     for parent, field, index, line in slots(statement, statement.lineno):
         kept = getattr(parent, field)
         node = kept if index is None else kept[index]
@@ -185,7 +188,7 @@ def is_text(node: ast.AST) -> bool:
 
 
 def differing(old: str, new: str) -> tuple[str, str]:
-    """Return the differing lines of each text, joined by ``; ``."""
+    """Return the differing lines of ``old`` and of ``new``, each joined by ``; ``."""
     a, b = ([line.strip() for line in text.splitlines()] for text in (old, new))
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     a, b = a[start:], b[start:]

@@ -1,4 +1,4 @@
-"""Shared parts of all operators: the facts about a task, and small changes of a node."""
+"""Parts that all operators share: facts about a task, and small changes of a node."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class TaskContext:
     Attributes:
         axes: names of mesh axes.
         everywhere: the axes that every mesh of the task has.
-        plain: True if the task is plain Python, not traced.
-        outer: the ``return`` statements (by ``id``) with a global value: those outside ``shard_map``.
-        out_specs: the text of every ``out_specs`` in the task.
-        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[:, (me - 1) % n]``, or a
-            device in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Without the remainder a
-            negative index counts from the end, which is the same element.
-        keys: the lookups by string, as ("params", "w1") for ``params["w1"]``.
+        plain: True if the task is plain Python, which JAX does not trace.
+        outer: the ``id`` of each ``return`` statement outside ``shard_map``, which returns a global value.
+        out_specs: the source code of every ``out_specs`` in the task.
+        indices: the ``id`` of each difference modulo a length that is an index, as in ``chunks[:, (me - 1) % n]``, or a
+            device in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Dropping the remainder
+            changes no result, because a negative index counts from the end.
+        keys: lookups by a string, such as ("params", "w1") for ``params["w1"]``.
     """
 
     axes: tuple[str, ...] = ("x", "y")

@@ -28,11 +28,11 @@ COMPUTED: dict[type[ast.operator], list[ast.operator]] = {
     ast.FloorDiv: [ast.Mult(), ast.Div()], ast.Mod: [ast.FloorDiv()], ast.Pow: [ast.Mult()],
 }  # fmt: skip
 EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
-EPSILON, HUGE = 1e-3, 1e3  # floats outside this range are margins or infinities; no check depends on their exact value
+EPSILON, HUGE = 1e-3, 1e3  # smaller floats are margins and larger ones infinities, so their exact values do not matter
 
 
 def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Reverse a tuple or list (axes, specs, pairs of a permutation), or leave out one of its names."""
+    """Reverse a tuple or list (axes, specs, pairs of a permutation), or drop a name from a tuple or list of names."""
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2 or not isinstance(node.ctx, ast.Load):
         return
     kind = type(node)
@@ -42,7 +42,7 @@ def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def key(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Take another branch of a tree: ``params["w2"]`` for ``params["w1"]``; swap two values of a dict."""
+    """Replace a key of a lookup (``params["w2"]`` for ``params["w1"]``), or swap two values of a dict."""
     own = looked_up(node)
     if own in context.keys and isinstance(node, ast.Subscript):
         others = [key for tree, key in context.keys if tree == own[0] and key != own[1]]
@@ -52,7 +52,7 @@ def key(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def name(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Replace a function by a similar one: psum and pmean, max and min."""
+    """Replace a function by a similar one, such as psum by pmean, or max by min."""
     if not isinstance(node, ast.Call):
         return
     for other in RENAMED.get(called(node), []):
@@ -77,7 +77,7 @@ def constant(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Run one round more or less of a loop."""
+    """Make a loop run one round more or one round less."""
     if not isinstance(node, ast.Call):
         return
     which = {"range": range(len(node.args))[:2], "fori_loop": range(len(node.args))[:2]}.get(called(node), ())
@@ -91,13 +91,13 @@ def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def one_off(bound: ast.expr) -> Iterator[ast.expr]:
-    if not isinstance(bound, ast.Constant | ast.Starred):  # the operator ``constant`` handles constants
+    if not isinstance(bound, ast.Constant | ast.Starred):  # the operator ``constant`` changes constants
         yield ast.BinOp(bound, ast.Add(), ast.Constant(1))
         yield ast.BinOp(bound, ast.Sub(), ast.Constant(1))
 
 
 def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Replace a comparison by its opposite, or include or exclude its boundary."""
+    """Replace a comparison by its opposite, or include or exclude equality."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
             for other in COMPARED[type(op)]:
@@ -105,7 +105,7 @@ def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Change an operator, or drop a remainder (a ring that does not wrap), a sign or a negation."""
+    """Change an arithmetic operator, or drop a remainder (so that a ring does not wrap), a sign or a negation."""
     if isinstance(node, ast.BinOp):
         yield from (ast.BinOp(node.left, other, node.right) for other in COMPUTED.get(type(node.op), []))
         if isinstance(node.op, ast.Mod) and id(node) not in context.indices:
@@ -120,7 +120,7 @@ def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def condition(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Negate a condition, or make it always or never true. ``comparison`` negates comparisons."""
+    """Negate a condition other than a comparison, or make a condition always or never true."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
         if not isinstance(node.test, ast.Compare):
@@ -148,7 +148,7 @@ def comprehension(node: ast.comprehension, ifs: list[ast.expr]) -> ast.comprehen
 
 
 def result(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Replace what a function returns by a constant, if JAX does not trace it; replace a ``raise`` by ``pass``."""
+    """Replace the return value of a plain Python task by a constant, or a ``raise`` by ``pass``."""
     if isinstance(node, ast.Return) and context.plain:
         yield from (ast.Return(ast.Constant(value)) for value in (None, 0, 1))
     elif isinstance(node, ast.Raise):
@@ -156,7 +156,7 @@ def result(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def operands(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Swap operands, transpose a matmul's operand or result, reverse an einsum's operands or result letters."""
+    """Swap operands, transpose an operand or the result of a matmul, or reverse an einsum's operands or result."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         yield ast.BinOp(node.right, ast.MatMult(), node.left)
         yield ast.BinOp(transposed(node.left), ast.MatMult(), node.right)

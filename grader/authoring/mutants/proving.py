@@ -1,4 +1,4 @@
-"""Prove a course's checks: grade all mutants of its exercises and report what to fix."""
+"""Prove a course's checks: grade all mutants of the course's exercises, and report problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_KILLED = 0.98
 
 @dataclass(frozen=True)
 class Proof:
-    """All mutants of an exercise, problems to fix, and the checks that are not known to have failed any mutant."""
+    """An exercise's verdicts on mutants, its problems, and in ``unproven`` the checks that no wrong solution fails."""
 
     exercise: str
     verdicts: list[Verdict]
@@ -33,12 +33,12 @@ class Proof:
 
     @property
     def not_run(self) -> int:
-        """Number of killed mutants that could not even be traced; they say little about the checks."""
+        """Number of killed mutants that JAX could not trace. Such mutants show little about the checks."""
         return sum(v.fate == "killed" and not v.seen_by for v in self.verdicts)
 
 
 def impatient(course: Course) -> Course:
-    """Return the course with shorter limits, because mutants may never end and references are small."""
+    """Return the course with shorter time limits: mutants may never end, and references need little time."""
     config = course.config
     limits = config.limits.model_copy(
         update={
@@ -57,12 +57,12 @@ def prove(
     step: Callable[[str], None] = lambda who: None,
     seeds: int = 1,
 ) -> list[Proof]:
-    """Judge every mutant of these exercises, ``grader.jobs`` batches at a time; ``step`` is called after each.
+    """Judge every mutant of these exercises, ``grader.jobs`` batches at a time. Call ``step`` after each mutant.
 
-    Most mutants are killed in batches; the others are graded one by one. If no killed mutant is known to fail a check,
-    killed mutants are graded again, because they may have failed before that check ran.
+    Most mutants are killed in batches, and the remaining mutants are graded one by one. If a check is not known to fail
+    any mutant, killed mutants are graded again, because they may have failed before this check ran.
 
-    With several ``seeds`` a killed mutant must fail with each of them.
+    With several ``seeds``, a killed mutant must fail with every seed.
     """
     exercises = [grader.course.exercise(name) for name in names]
     allowed = {key(e) for e in listed}
@@ -90,7 +90,7 @@ def prove(
 
 
 def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
-    """Yield the mutants of each task, ``AT_ONCE`` at a time."""
+    """Yield batches of at most ``AT_ONCE`` mutants of one task."""
     for task in exercise.tasks.values():
         mutants = mutants_of_task(exercise, task)
         for start in range(0, len(mutants), AT_ONCE):
@@ -108,7 +108,7 @@ def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Call
 
 
 def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed: list[Equivalent]) -> Iterator[str]:
-    """Yield what to fix in one exercise, one line each."""
+    """Yield the problems of one exercise, one line each."""
     for task in exercise.tasks.values():
         text = ast.unparse(task_module(exercise, task)[0]) + "\n"
         for result in results_of(grader, exercise.id, task.name, text):
@@ -131,17 +131,17 @@ def in_words(mutant: Mutant) -> str:
 
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
-    """Return the checks that no misconception names and that no mutant failed by its behavior."""
+    """Return the checks that no misconception names and that failed no mutant after the mutant had run."""
     proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]
 
 
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
-    """Yield course-wide problems: entries of exercises that are gone, and too many survivors.
+    """Yield course-wide problems: entries about exercises that are not in the course, and too many surviving mutants.
 
-    The share of survivors is counted per module, not per exercise, because one equivalent mutant is a large share of a
-    small exercise. A module counts only if all of its exercises were tried.
+    The share of survivors is computed for each module, because one equivalent mutant is a large share of a small
+    exercise. Only modules with all exercises in ``proofs`` count.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:
@@ -168,7 +168,7 @@ def declared(exercise: Exercise) -> dict[str, float]:
 
 
 def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str, Any]:
-    """Return for ``--json``: each exercise's size, counts of fates, mutants not killed, and problems."""
+    """Return JSON data for ``--json``: each exercise's size, counts of fates, mutants not killed, and problems."""
     rows = [
         {
             "exercise": proof.exercise,

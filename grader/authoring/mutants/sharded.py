@@ -17,18 +17,18 @@ COLLECTIVES = {
     "pbroadcast", "ragged_all_to_all",
 }  # fmt: skip
 COUNTED = {"axis_index": 0, "axis_size": 1}  # values of these functions on a single device
-# The dimension argument that defaults to 0, and its position when passed without a name.
+# By collective: the name of the dimension argument, which defaults to 0, and its position among positional arguments.
 DIMENSION = {"all_gather": ("axis", 3), "psum_scatter": ("scatter_dimension", 2)}
 
 
 def axis(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Name another axis of the mesh."""
+    """Replace the name of a mesh axis by the name of another axis."""
     if isinstance(node, ast.Constant) and node.value in context.axes:
         yield from (ast.Constant(a) for a in context.axes if a != node.value)
 
 
 def spec(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Drop or add an entry of a PartitionSpec, or move it to another dimension."""
+    """Drop or add an entry of a PartitionSpec, or move an entry to another dimension."""
     if called(node) not in ("P", "PartitionSpec"):
         return
     assert isinstance(node, ast.Call)
@@ -46,7 +46,7 @@ def spec(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Leave out or repeat a collective; let a device act as if it were the only one."""
+    """Drop or repeat a collective, or replace ``axis_index`` and ``axis_size`` by their values on a single device."""
     name = called(node)
     if name in COUNTED:
         yield ast.Constant(COUNTED[name])
@@ -56,7 +56,7 @@ def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Add dimension 1 or tiled=True to a collective that omits it; swap split and concat dimensions."""
+    """Add dimension 1 or ``tiled=True`` to a collective without this argument, or swap split and concat dimensions."""
     if not isinstance(node, ast.Call) or called(node) not in COLLECTIVES:
         return
     keywords = {k.arg: k for k in node.keywords}
@@ -72,7 +72,7 @@ def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Return the right values at a needless cost: a gather or pmax of each device's own result."""
+    """Return the right values at a needless cost: through an all-gather or pmax of each device's result."""
     if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
         for a in context.everywhere:
             yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)
@@ -95,7 +95,7 @@ def wrapped(template: str, a: str, value: ast.expr) -> ast.Return:
 
 
 class _InPlaceOf(ast.NodeTransformer):
-    """Replaces the name ``_`` by an expression."""
+    """Replace the name ``_`` by an expression."""
 
     def __init__(self, value: ast.expr) -> None:
         self.value = value

@@ -1,8 +1,8 @@
-"""Try many mutants of one task in one process, on the task's first asks (requests) only: most fail these already.
+"""Try many mutants of one task in one process, on the task's first asks (requests), which most mutants already fail.
 
-A mutant graded alone costs a process and up to a dozen programs, while a mutant in this process costs one program. Only
-a failure is final. If a mutant passes, or if other mutants of the process may have changed its result, ``judge_mutant``
-grades it with all asks of ``grade``.
+Grading a mutant alone costs a process and up to a dozen programs. Trying a mutant in the common process costs one
+program. Only a failure is final. If a mutant passes, or if other mutants in the process may have changed its result,
+``judge_mutant`` grades the mutant with all asks of ``grade``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """Return a ``killed`` verdict for each of a task's mutants, or None if only all asks can decide."""
+    """Return for each of a task's mutants a ``killed`` verdict, or None if a decision needs all asks."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -34,7 +34,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
         return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
 
     verdicts = judged(mutants, [mutant.text for mutant in mutants])
-    # If JAX refuses a mutant, learners would add check_vma=False, so the checks judge it with that.
+    # If JAX refuses a program, learners add check_vma=False. So refused mutants are judged again with check_vma=False.
     again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
     for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
         verdicts[n] = verdict
@@ -42,10 +42,10 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return a task's first ask, and the asks that only the public plan has.
+    """Return a list with the task's first ask of the graded plan, and the list of asks that only the public plan has.
 
-    For a plain function, all asks that are not ``secret`` replace the first ask. Both lists are empty if the task's
-    checks depend on other tasks.
+    For a plain function, the first list has all asks that are not ``secret``. Both lists are empty if the task's checks
+    depend on checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -59,7 +59,7 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Return ``killed`` if a check fails on these asks and each public failure also fails here; else None."""
+    """Return ``killed`` if a graded check fails and no other check fails in public; else None."""
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
     if not failed or any(r.status == "broken" for r in results.values()):
@@ -73,7 +73,7 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
 
 
 def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
-    """Return the results, by name, of the checks that these answers decide, if their earlier checks pass."""
+    """Return results by name of the checks that these answers decide, without checks after a check that fails."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
         passed = {name for name, r in results.items() if r.status == "passed"}
@@ -83,6 +83,6 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Return True if these answers alone decide a check; a check that compares calls or meshes may miss some."""
+    """Return True if these answers decide a check. Checks that compare calls or meshes need further answers."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

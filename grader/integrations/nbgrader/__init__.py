@@ -1,4 +1,4 @@
-"""nbgrader: its own commands and pages work unchanged, and no learner code enters a kernel.
+"""Integration with nbgrader. nbgrader's commands and pages work unchanged, and no learner code enters a kernel.
 
 folder     writes the course folder (``shardlings nbgrader init``)
 check      ``check`` in a released notebook
@@ -11,8 +11,8 @@ batch      a class graded in parallel (``shardlings nbgrader grade``)
 handed_in  copies of submissions by nbgrader, without following links
 scan       leaks in nbgrader's folders (``shardlings nbgrader scan``)
 
-``plugin``, ``gradebook`` and ``batch`` import nbgrader at once, ``handed_in``, ``folder`` and ``exchange`` when needed.
-Nothing else imports it.
+``plugin``, ``gradebook`` and ``batch`` import nbgrader at once; ``handed_in``, ``folder`` and ``exchange`` import
+nbgrader when needed. No other module imports nbgrader.
 """
 
 from grader.common.schemas import without_uris

@@ -1,7 +1,7 @@
-"""Grade submissions in place of nbgrader's kernels: the settings, the workers, and stored reports.
+"""Grade submissions without nbgrader's kernels: settings, workers, and stored reports.
 
-Reports are stored by fingerprint below DIR/.shardlings/, for the staff alone. An unchanged submission that
-``nbgrader autograde`` or ``shardlings nbgrader grade`` graded before is not graded again.
+Reports are stored by fingerprint below DIR/.shardlings/, which only staff can read. After ``nbgrader autograde`` or
+``shardlings nbgrader grade`` has graded a submission, an unchanged submission is not graded again.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ KEPT = ".shardlings"
 
 @dataclass(frozen=True)
 class NotebookWork:
-    """One submitted notebook, read and repaired, with all that its verdict depends on.
+    """One submitted notebook, read and repaired, with everything that its verdict depends on.
 
-    ``points`` and ``exercise_of`` are by grade cell.
+    ``points`` and ``exercise_of`` have the names of grade cells as keys.
     """
 
     student: str
@@ -81,7 +81,7 @@ class Shardlings(LoggingConfigurable):
         self._coming: dict[str, Future[Report]] = {}
         self._stopped = False
         self._proved: set[str] = set()
-        self.remember = True  # keep results over runs, see ``common.cache``
+        self.remember = True  # cache results for later runs, see ``common.cache``
         self.elsewhere: Elsewhere | None = None
         self._remembering = ExitStack()
         self._parsing = ExitStack()
@@ -102,7 +102,7 @@ class Shardlings(LoggingConfigurable):
 
     @property
     def grader(self) -> Grader:
-        """The grader. It starts on first use."""
+        """The grader, which starts on first use."""
         with self._lock:
             if self._grader is None and self.elsewhere:
                 self._grader = self.elsewhere.grader(self.loaded, self.tier, remember=self.remember)
@@ -113,7 +113,7 @@ class Shardlings(LoggingConfigurable):
 
     @cached_property
     def parsers(self) -> Parsers:
-        """The parsers of submitted notebooks. Their process starts on first use."""
+        """The parsers of submitted notebooks, whose process starts on first use."""
         return self._parsing.enter_context(parsing(self.isolation))
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class Shardlings(LoggingConfigurable):
                 )
 
     def report(self, work: NotebookWork) -> Report:
-        """Return the stored report, or grade now."""
+        """Return the stored report, else grade the notebook now."""
         found = self.kept(work.fingerprint)
         if found is None and work.fingerprint in self._coming:
             found = self._coming[work.fingerprint].result()
@@ -165,7 +165,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Grade these in the background. ``report`` waits for the one that it needs."""
+        """Grade these notebooks in the background. ``report`` waits until the report that it needs is ready."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
@@ -174,14 +174,14 @@ class Shardlings(LoggingConfigurable):
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
-            self._prove(left[0].names)  # in this thread: an error in another thread would not stop the batch
+            self._prove(left[0].names)  # in this thread, because an error in another thread would not stop the batch
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
         else:
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Run the canary once for each exercise, even if its cache cannot be written. Raises CanaryFailed."""
+        """Run the canary once for each exercise, even if the cache cannot be written. Raises CanaryFailed."""
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)
@@ -207,7 +207,7 @@ class Shardlings(LoggingConfigurable):
         write_atomic(place, report.dumps())
 
     def batch(self, works: Sequence[NotebookWork], done: Callable[[NotebookWork, Report | Exception], None]) -> None:
-        """Grade in parallel all works without a stored report. ``done`` is called in this thread for every work."""
+        """Grade all notebooks without a stored report, in parallel. Call ``done`` in this thread for every notebook."""
         left: dict[str, NotebookWork] = {}
         for work in works:
             found = self.kept(work.fingerprint)
@@ -224,7 +224,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # load now, because loading can fail while other threads parse
+            load_templates()  # now, because loading templates can fail while other threads parse
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: NotebookWork) -> Submission:
@@ -234,7 +234,7 @@ class Shardlings(LoggingConfigurable):
 
 
 def stamp(work: NotebookWork, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
-    """Return a digest that changes with anything that the graded notebook or its rows depend on.
+    """Return a digest of everything that the graded notebook and its rows in the gradebook depend on.
 
     Args:
         dates: submission time and deadline.

@@ -1,9 +1,9 @@
-"""``shardlings nbgrader grade``: grade a class in parallel, into the same gradebook rows as nbgrader would write.
+"""``shardlings nbgrader grade``: grade a class in parallel, with the gradebook rows that nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
-transaction writes the rows of several students, before any of their files. The student's notebook in ``autograded/`` is
-written last. Once it has this submission's stamp, the student is done. So a killed batch resumes when it is run again,
-and no student is graded twice.
+transaction writes the rows of several students, before any of these students' files. A student's notebook in
+``autograded/`` is written last, with the submission's stamp. The stamp shows that the student is done. So a killed
+batch continues when it is run again, and no student is graded twice.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebui
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
-FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
+FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # files that `nbgrader submit` writes
 HELD = 256
-"""Submissions with rows in memory at a time."""
+"""The most submissions with gradebook rows in memory at a time."""
 MOST_AT_ONCE = 32
-"""Students per transaction, which formgrader has to wait for."""
+"""The most students per transaction. nbgrader's formgrader has to wait until a transaction ends."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass
 class _Student:
-    """One student's submission: its notebooks, read, and the reports so far."""
+    """One student's submission: the notebooks as read, and the reports so far."""
 
     name: str
     works: dict[str, NotebookWork]
@@ -73,11 +73,11 @@ def grade(
 
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
-        isolation: empty for the setting in nbgrader_config.py.
-        again: also rewrite unchanged submissions; stored reports are still used.
+        isolation: the isolation tier; "" for the setting in nbgrader_config.py.
+        again: also rewrite the results of unchanged submissions, from stored reports.
         remember: use the results of earlier runs, and keep those of this run.
         elsewhere: grades submissions on other machines.
-        slow: called with a student and seconds, as ``Pool.slow``.
+        slow: called with a student and seconds, see ``Pool.slow``.
     """
     if not (folder / "nbgrader_config.py").is_file():
         raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
@@ -86,7 +86,7 @@ def grade(
         batch.session.shardlings.remember, batch.session.shardlings.elsewhere = remember, elsewhere
         try:
             return batch.run(bar, again, slow)
-        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader turns some errors of the first type into the second
+        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader turns some SQLAlchemyErrors into InvalidEntry
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
             reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
             raise CourseError(
@@ -108,15 +108,15 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class _Batch:
-    """One run over one assignment, all in one thread."""
+    """One run over one assignment. All methods run in one thread."""
 
     def __init__(self, folder: Path, assignment: str, jobs: int, isolation: str) -> None:
-        # So that nbgrader finds the command alembic.
+        # nbgrader must find the command alembic, which is installed beside the interpreter.
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         self.assignment = assignment
         app = AutogradeApp()
         app.initialize(["--log-level=ERROR"], root=str(folder))
-        # It repeats the gradebook's errors, which are raised.
+        # This logger would repeat the gradebook's errors, which are raised as exceptions.
         logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
         self.coursedir: Any = app.coursedir
         self.coursedir.assignment_id = assignment
@@ -124,7 +124,7 @@ class _Batch:
         self.session = Session(self.coursedir, self.converter)
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
-        self.reports: dict[str, list[Report]] = {}  # by student, one for each notebook
+        self.reports: dict[str, list[Report]] = {}  # by student, one report for each notebook
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
@@ -132,13 +132,13 @@ class _Batch:
         settings = self.session.shardlings
         outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            warnings.simplefilter("ignore")  # SQLAlchemy warns about the way that nbgrader builds rows
+            warnings.simplefilter("ignore")  # SQLAlchemy warns about nbgrader's way to build rows
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places()
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
-                # Start workers while submissions are read, since some need grading.
+                # Some submissions need grading, so start workers now, while this thread reads submissions.
                 self.session.shardlings.grader.warm()
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
@@ -194,7 +194,7 @@ class _Batch:
 
     def _places(self) -> dict[str, list[Path]]:
         """Return the submitted notebooks by student, as nbgrader finds them."""
-        with contextlib.suppress(NbGraderException):  # raised if there is no notebook at all
+        with contextlib.suppress(NbGraderException):  # raised by nbgrader if no student submitted a notebook
             self.converter.init_notebooks()
         submitted = self.coursedir.submitted_directory
         pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)
@@ -245,12 +245,12 @@ class _Batch:
             return ""
 
     def _note_reviews(self, outcome: BatchOutcome) -> None:
-        """Note the cells that need review, and add the points that people gave to the reports."""
+        """Collect the cells that need review, and add points that people gave in nbgrader to the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
         checks = {c: e for works in self._exercises.values() for c, e in works.items()}
         words = by_hand.to_read(self.session.shardlings.loaded, checks.values())
-        # All students of the gradebook, even without a folder here; at most HELD at a time.
+        # Include the gradebook's students without a folder in ``submitted``. Load at most HELD students at a time.
         everybody = sorted({*self.dates, *outcome.graded})
         for start in range(0, len(everybody), HELD):
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
@@ -262,7 +262,7 @@ class _Batch:
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
-        """Exercises by grade cell, by notebook."""
+        """For each notebook, the exercise of each grade cell."""
         course = self.session.shardlings.loaded
         return {
             n: {course_folder.check_cell(e): e for e in course.module(n).exercises}
@@ -275,7 +275,7 @@ class _Batch:
     def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
-        at_once = 1  # write the first student at once, then more at a time
+        at_once = 1  # the first result is written immediately, later results in growing groups
 
         def record() -> None:
             nonlocal at_once
@@ -308,7 +308,7 @@ class _Batch:
         outcome.graded.sort()
 
     def _record(self, students: Sequence[_Student]) -> None:
-        """Write the rows first, then the files, and last the notebook with its stamp."""
+        """Write these students' gradebook rows first, then files, and last each notebook with its stamp."""
         nodes = {s.name: {n: self._notebook(s, work) for n, work in s.works.items()} for s in students}
         late: list[tuple[_Student, Any]] = []
         with one_transaction(self.gradebook):
@@ -316,7 +316,7 @@ class _Batch:
                 self._fill(student, found, nodes[student.name])
                 if found.total_seconds_late > 0:
                     late.append((student, found))
-            if late:  # penalties depend on scores, which the gradebook adds up
+            if late:  # penalties depend on sums of scores, which the database computes
                 self.gradebook.db.flush()
                 self.gradebook.db.expire_all()
             for student, found in late:
@@ -341,7 +341,7 @@ class _Batch:
         return Path(self.coursedir.root, KEPT, "pages", self.assignment)
 
     def _rows(self, students: Sequence[_Student]) -> list[tuple[_Student, Any]]:
-        """Return each student's row, and create missing ones."""
+        """Return each student's submission in the gradebook, and create missing ones."""
         for student in students:
             self.gradebook.update_or_create_student(student.name)
         held = submissions_of(self.gradebook, self.assignment, [s.name for s in students])
@@ -349,7 +349,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # the session needs the rows up to here
+        del held  # until here, this reference keeps the loaded rows in SQLAlchemy's session
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:
@@ -361,7 +361,7 @@ class _Batch:
         return node
 
     def _penalise(self, student: _Student, found: Any) -> None:
-        """Penalise like nbgrader's AssignLatePenalties, with the configured plugin: from 0 to the notebook's score."""
+        """Set late penalties with the configured plugin, from 0 to a notebook's score, as AssignLatePenalties does."""
         late = found.total_seconds_late
         for submitted in found.notebooks:
             if submitted.name in student.works:
@@ -385,7 +385,7 @@ class _Batch:
             os.chmod(path, int(str(self.converter.permissions), 8))
 
     def _copy_source(self, target: Path) -> None:
-        """Copy the assignment's own files over submitted files of the same name."""
+        """Copy the assignment's files from ``source/`` to ``target``, over submitted files with equal names."""
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
         spared = {str(source / name) for name in self.converter.exclude_overwriting.get(self.assignment, [])}
         for file in sorted(set(utils.find_all_files(str(source), [*self.coursedir.ignore, "*.ipynb"])) - spared):

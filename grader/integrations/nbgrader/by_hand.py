@@ -1,4 +1,4 @@
-"""Points that a person gave in nbgrader's formgrader: for answers in words, or in place of the grader's points."""
+"""Points that a person set in nbgrader's formgrader, for answers in words or in place of the grader's points."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from grader.exercise import Exercise
 from grader.integrations.nbgrader import folder
 
 WHO = "the staff, in nbgrader"
-SAID = 1000  # longest comment, in characters
+SAID = 1000  # the most characters of a person's comment that a report shows
 
 
 def laid_over(report: Report, submission: Any, course: Course) -> Report:
-    """Return the report with the points of the gradebook.
+    """Return the report with the points that a person set in the gradebook.
 
-    A score for an exercise's check cell covers all that the grader judges. While answers in words are unread, that
-    score is not used, since the exercise's sum is unknown.
+    A person's score for an exercise's check cell replaces all points of the grader. This score is not used while
+    answers in words are ungraded, because the exercise's sum is unknown.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -33,7 +33,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 def _given(
     course: Course, student: str, graded: ExerciseReport, grades: dict[str, Any], comments: dict[str, str | None]
 ) -> list[Override]:
-    """Return a person's points in one exercise: for the whole exercise, or for single answers in words."""
+    """Return the points that a person set in one exercise, for the whole exercise or for single answers in words."""
     exercise = course.exercise(graded.exercise)
     words = {check: cell for cell, check in to_read(course, [exercise.id]).items()}
     results = {f"{exercise.id}/{result.name}": result for result in graded.results}
@@ -47,7 +47,7 @@ def _given(
 
 
 def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
-    """Return cell -> EXERCISE/QUESTION of the answers that a person reads."""
+    """Return cell name -> EXERCISE/QUESTION for the questions whose answers a person grades."""
     return {
         folder.cell_name(name, question.name): f"{name}/{question.name}"
         for name in exercises
@@ -56,7 +56,7 @@ def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
 
 
 def _points(exercise: Exercise, grade: Any) -> float | None:
-    """Return a person's points for a cell. Cells of extensions are worth nothing and get extra credit."""
+    """Return a person's points for a cell. Cells of extensions have 0 points, so their points are extra credit."""
     if grade is None:
         return None
     return grade.extra_credit if exercise.extension else grade.manual_score

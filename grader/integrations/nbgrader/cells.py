@@ -1,7 +1,7 @@
 """Convert a report into nbgrader's cells: outputs of grade cells, comments of solution cells.
 
-nbgrader gives full marks to a graded cell without an output that it can read. So each gets either one
-number, a plain float between 0 and its points, or an error.
+nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets either one
+number, a plain float from 0 to the cell's points, or an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 
 MAX_COMMENT = 4000
-# MathJax would run TeX, which can hold links. It reads the rendered page, so entities do not help.
+# TeX can contain links, so MathJax must find none. MathJax reads the rendered page, so HTML entities would not help.
 _LOOKALIKES = str.maketrans({"`": "'", "$": "\uff04", "\\": "\u29f5"})
 _NO_TEX = '<div class="tex2jax_ignore mathjax_ignore">\n{}</div>\n'
 
@@ -39,7 +39,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     if not math.isfinite(exercise.earned):
         return [error("the grader gave no number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # fields that differ between students and are not shown
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # would make equal outputs of students differ in the cache
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
@@ -54,14 +54,14 @@ def _output(kind: str, data: dict[str, str]) -> NotebookNode:
 
 
 def error(reason: str) -> NotebookNode:
-    """Return an output for zero points, with the reason."""
+    """Return a cell output that gives 0 points and shows the reason."""
     text = clean(reason)
     return nbformat.v4.new_output("error", ename="NotGraded", evalue=text, traceback=[f"NotGraded: {text}"])
 
 
 @lru_cache(maxsize=1000)
 def _drawn(shown: str) -> tuple[str, str]:
-    """Render an exercise's report (JSON) as HTML and as text. Cached: many students have equal reports."""
+    """Return an exercise's report (JSON) as HTML and as text. Cached, because many students have equal reports."""
     exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
     print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
@@ -72,7 +72,7 @@ def _drawn(shown: str) -> tuple[str, str]:
 
 
 def comment(exercise: ExerciseReport, task: str) -> str | None:
-    """Return the comment on a task's or question's cell; None if all passed."""
+    """Return the comment on the cell of a task or question; None if all its results passed."""
     results = [r for r in exercise.results if r.task == task and r.status != "passed"]
     failed = [r for r in results if r.status != "blocked"]
     lines = [f"- {_line(r)}" for r in failed or results]
@@ -91,14 +91,14 @@ def _line(result: Result) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape text for Markdown, HTML and MathJax: the feedback page tries all three."""
+    """Escape text for Markdown, HTML and MathJax, because nbgrader's feedback page interprets all three."""
     plain = clean(text).translate(_LOOKALIKES)
     marks = r"(?<=\])\(|(?<![A-Za-z0-9])[*_~](?=\S)|(?<=\S)[*_~](?![A-Za-z0-9])"
     return re.sub(marks, lambda m: f"&#{ord(m[0])};", html.escape(plain, quote=False))
 
 
 def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], points: dict[str, float]) -> None:
-    """Give every graded code cell its outputs. A cell that is not ours gets an error, not full marks.
+    """Give every graded code cell its outputs. A cell that is not in the course gets an error, not full marks.
 
     Args:
         by_cell: grade cell -> exercise.

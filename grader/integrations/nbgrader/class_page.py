@@ -1,4 +1,4 @@
-"""The class page of an assignment that nbgrader keeps, for the staff."""
+"""The staff's class page for an assignment in an nbgrader course."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page into ``place``, and student pages that are missing or have changed points by hand.
+    """Write the class page to ``place``, and each student page that is missing or whose points by hand changed.
 
     Args:
-        reports: by student, one for each notebook.
-        attention: by student, why review is needed.
-        late: seconds late, by student.
+        reports: for each student, one report for each notebook.
+        attention: for each student, the reasons for review.
+        late: for each late student, the seconds after the deadline.
 
     Returns:
         The class page's path.
@@ -69,7 +69,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """Return the digest of the report behind each page with points by hand, by student; empty if unreadable."""
+    """Return student -> digest of the report for existing pages with points by hand; {} if the file is unreadable."""
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -83,7 +83,7 @@ def drop(place: Path, student: str) -> None:
 
 
 def _together(student: str, reports: list[Report]) -> Report:
-    """Merge the reports of one assignment's notebooks."""
+    """Merge a student's reports on the notebooks of one assignment."""
     first = reports[0]
     return first.model_copy(
         update={

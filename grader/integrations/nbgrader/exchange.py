@@ -1,4 +1,4 @@
-"""Submit to nbgrader's exchange. Imports nbgrader only when called."""
+"""Submit to nbgrader's exchange. The functions import nbgrader when called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.course.config import CourseError
 
 
 def configured() -> str:
-    """Return the course id if nbgrader is installed and set up to submit here, else ''."""
+    """Return the course id if nbgrader is installed and configured to submit from this machine, else ''."""
     try:
         app = _app()
     except (ImportError, OSError, SystemExit):

@@ -1,10 +1,10 @@
 """``shardlings nbgrader init``: a course folder in nbgrader's layout, one assignment per module.
 
-All files come from ``exercises/``, which holds only what learners may see, so nbgrader may release
-anything in this folder.
+All files come from ``exercises/``, which contains only files that learners may see. So nbgrader may release
+any file in this folder.
 
-    DIR/nbgrader_config.py                     plugs the grader in; yours to edit, never overwritten
-    DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's marks
+    DIR/nbgrader_config.py                     plugs the grader in; you may edit it, init never overwrites it
+    DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's metadata in its cells
     DIR/source/<module>/course.yaml, _public/  files that ``check`` needs in that notebook
 """
 
@@ -50,7 +50,7 @@ configure(c, course={course!r})
 
 @lru_cache(10_000)
 def cell_name(exercise: str, name: str) -> str:
-    """Return the id of an exercise's cell: a task's, a question's, or the ``check`` cell's."""
+    """Return the id of an exercise's cell. ``name``: a task, a question, or "check" for the check cell."""
     return notebooks.cell("markdown", f"{exercise}-{name}", "").id
 
 
@@ -59,24 +59,24 @@ def check_cell(exercise: str) -> str:
 
 
 def solution_cells(exercise: Exercise) -> dict[str, str]:
-    """Return task or question -> the id of the cell for its solution."""
+    """Return task or question -> id of the solution cell, for the tasks and questions of an exercise."""
     return {name: cell_name(exercise.id, name) for name in (*exercise.tasks, *exercise.questions)}
 
 
 def cell_points(course: Course, exercise: str) -> float:
-    """Return the points of an exercise's check cell, without answers that a person reads. Extensions have 0."""
+    """Return the points of an exercise's check cell, without answers in words. Extensions have 0 points."""
     found = course.exercise(exercise)
     by_hand = sum(question.points for question in written_questions(found))
     return 0.0 if found.extension else round((found.points - by_hand) * course.weight(exercise), 6)
 
 
 def written_questions(exercise: Exercise) -> list[Question]:
-    """Return the questions that a person reads. Their cells are graded by hand, in the formgrader."""
+    """Return the questions that ask for an answer in words. A person grades these answers in nbgrader's formgrader."""
     return [question for question in exercise.questions.values() if isinstance(question.answer, Written)]
 
 
 def init(course: Course, folder: Path) -> list[str]:
-    """Write or refresh the folder, and return the changed paths. ``nbgrader_config.py`` is written only once."""
+    """Write or update the folder, and return the changed paths. An existing ``nbgrader_config.py`` stays unchanged."""
     if not course.solved:
         raise CourseError("an nbgrader course is made from the author's checkout; this one has no solutions/")
     if stale(course):
@@ -94,7 +94,7 @@ def init(course: Course, folder: Path) -> list[str]:
 
 
 def course_of(folder: Path) -> Path | None:
-    """Return the course that the folder's nbgrader_config.py names, as nbgrader reads it; None if it names none."""
+    """Return the path of the course that nbgrader reads from the folder's nbgrader_config.py; None if it names none."""
     if not (folder / "nbgrader_config.py").is_file():
         return None
     try:
@@ -124,7 +124,7 @@ def _assignment(course: Course, module: str) -> dict[str, str]:
 
 
 def source_notebook(course: Course, module: str) -> str:
-    """Return the module's notebook for learners, with nbgrader's marks on its cells."""
+    """Return the module's notebook for learners, with nbgrader's metadata in its cells."""
     notebook = nbformat.reads(notebooks.notebook(course, module), as_version=4)
     roles: dict[str, Any] = {}
     for name in course.module(module).exercises:
@@ -156,7 +156,7 @@ def _marks(ident: str, *, solution: bool = False, points: float | None = None) -
 
 
 def in_plain_words(course: Course, name: str) -> str:
-    """Return an exercise's points as comment lines. Hidden checks show only their total."""
+    """Return comment lines with the points of an exercise's checks. For hidden checks, only the total is shown."""
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
     worth = f"{total:g} points" + (", a bonus" if exercise.extension else "")
@@ -179,7 +179,7 @@ def _asked(question: Question) -> str:
 
 
 def texts_given(course: Course) -> frozenset[str]:
-    """Return the released code cells without learners' work. They are left out of grading."""
+    """Return the texts of released code cells that are not for learners' code. Grading omits these cells."""
     setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))

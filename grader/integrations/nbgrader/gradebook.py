@@ -1,4 +1,4 @@
-"""Rows of nbgrader's gradebook: the cells that it knows, and the results of a graded notebook."""
+"""Rows of nbgrader's gradebook: the cells of an assignment, and the results of a graded notebook."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[Kn
 
 
 def in_order(known: list[Known], released: Path) -> list[Known]:
-    """Sort the cells in the order of the released notebook, which the database does not keep."""
+    """Return the cells in the order of the released notebook, because the gradebook does not store the order."""
     try:
         nodes = nbformat.read(released, as_version=4).cells
     except Exception:
@@ -55,8 +55,8 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
     """Commit all changes of the block to the gradebook, or none.
 
-    nbgrader commits after every row. Here its session joins a transaction that ends with the block, as SQLAlchemy
-    documents it ("Joining a Session into an External Transaction"): its commits then only write to that transaction.
+    nbgrader commits after every row. In this block, nbgrader's session joins a transaction that ends with the block
+    (SQLAlchemy: "Joining a Session into an External Transaction"). So nbgrader's commits only write to the transaction.
     """
     session: Any = gradebook.db
     session.remove()
@@ -71,7 +71,7 @@ def one_transaction(gradebook: Gradebook) -> Iterator[None]:
 
 
 def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str]) -> list[Any]:
-    """Return these students' submissions in the gradebook with all their rows, loaded together for speed."""
+    """Return these students' submissions from the gradebook. Few queries load all rows, which is fast."""
     of: Any = SubmittedAssignment
     book: Any = SubmittedNotebook
     kind: Any = Assignment
@@ -87,9 +87,9 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
-    """Add what nbgrader's own saving leaves out: reasons as comments, extra credit, marks for review.
+    """Add rows that nbgrader does not save: reasons as comments, extra credit, and flags for manual grading.
 
-    Manual scores and comments are never touched. Commits nothing.
+    Manual scores and comments never change. Commits nothing.
 
     Args:
         submitted: nbgrader's SubmittedNotebook.
@@ -115,13 +115,13 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
 
 
 def _await_a_person(grade: Any, to_grade: set[str]) -> None:
-    """Mark a cell that a person grades. The cell of a question about code is unchanged, and nbgrader gives it 0."""
+    """Flag a cell that a person must grade. nbgrader gives 0 to an unchanged cell, as questions about code have."""
     if grade.name in to_grade and grade.manual_score is None:
         grade.auto_score, grade.needs_manual_grade = None, True
 
 
 def _cells_to_grade(autograder: Shardlings, work: NotebookWork, report: Report) -> set[str]:
-    """Return the cells of answers that wait for a person."""
+    """Return the names of cells with answers that a person must grade."""
     waiting = {f"{e.exercise}/{r.name}" for e in report.exercises for r in e.results if r.status == "waiting"}
     read = by_hand.to_read(autograder.loaded, work.names)
     return {cell for cell, question in read.items() if question in waiting}
@@ -134,7 +134,7 @@ def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: Exercis
 
 
 def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
-    """Save scores like nbgrader's SaveAutoGrades, but all cells at once. Commits nothing."""
+    """Set scores as nbgrader's SaveAutoGrades does, but for all cells together. Commits nothing."""
     from nbgrader.utils import determine_grade
 
     graded = {n.metadata.nbgrader["grade_id"]: n for n in nodes if n.metadata.get("nbgrader", {}).get("grade")}

@@ -1,9 +1,9 @@
 """Copy submissions within nbgrader's folders. Links are reported and never followed.
 
-nbgrader copies all files beside a notebook from the exchange to ``submitted/``, to ``autograded/`` and on into
-``feedback/``, and follows links on the way: a student who linked ``book.db`` to the gradebook got the gradebook back.
-``guard`` replaces nbgrader's copying from ``submitted/`` on, only for students' files. ``plugin.Collect`` keeps
-links as links on the way from the exchange.
+nbgrader copies all files beside a notebook from the exchange to ``submitted/``, then to ``autograded/`` and
+``feedback/``, and follows links. So a student who links ``book.db`` to the gradebook would get the gradebook. ``guard``
+replaces nbgrader's copying of students' files from ``submitted/`` and ``autograded/``. From the exchange,
+``plugin.Collect`` copies links as links.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from grader.wire import limits
 
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each uncopied entry of a submission: links, pipes, sockets, devices, unreadable files."""
+    """Return a line for each entry of a submission that ``copy`` omits: links, pipes, sockets, unreadable files."""
     if folder.is_symlink():
         return [f"{printable(folder.name)} {A_LINK}"]
     odd: list[str] = []
     seen = 0
-    for place, folders, files in os.walk(folder):  # os.path returns False for a path that is too long; Path raises
+    for place, folders, files in os.walk(folder):  # not Path, whose methods raise errors for a path that is too long
         for name in sorted([*folders, *files]):
             path = os.path.join(place, name)
             shown = printable(os.path.relpath(path, folder))
@@ -51,7 +51,7 @@ def _can_be_read(path: str) -> bool:
 
 
 def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], bool]) -> str:
-    """Return why nothing of a student's folder is graded.
+    """Return the reason why no notebook in a student's folder can be graded.
 
     Args:
         known: the assignment's notebooks, without suffix.
@@ -73,7 +73,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
 
 def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
-    """Copy a submission's files except notebooks and those that ``odd_files`` names."""
+    """Copy a submission's files except notebooks and the entries that ``odd_files`` names."""
     from nbgrader.utils import find_all_files
 
     for problem in odd_files(Path(source)):
@@ -102,13 +102,13 @@ REPLACED = {
     "_format_source": ["self", "assignment_id", "student_id", "escape"],
     "_format_dest": ["self", "assignment_id", "student_id", "escape"],
 }
-"""The methods of nbgrader's BaseConverter that ``guard`` replaces or calls, with their parameters."""
+"""The methods of nbgrader's BaseConverter that ``guard`` replaces or calls, with the names of their parameters."""
 
 
 def guard() -> None:
     """Make nbgrader's converters copy a student's files with ``copy``.
 
-    nbgrader has no setting for that: its hooks run before and after its own copying. So this replaces a method.
+    nbgrader's hooks run only before and after copying. So this function replaces the method that copies.
 
     Raises:
         CourseError: the installed nbgrader has other methods, so its own copying would follow links.
@@ -128,7 +128,7 @@ def guard() -> None:
     nbgraders = BaseConverter.init_assignment
 
     def init_assignment(self: Any, assignment_id: str, student_id: str) -> None:
-        if student_id == ".":  # the notebook comes from source/, which the author wrote
+        if student_id == ".":  # the files come from source/, which the author wrote, and not from a student
             nbgraders(self, assignment_id, student_id)
             return
         source, target = self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id)
@@ -140,7 +140,7 @@ def guard() -> None:
 
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
-    """Copy the plain files of a folder. Yield the copy, and the target of each link of the original, by path."""
+    """Copy the plain files of a folder. Yield the copy, and for each link in the folder its path and target."""
     every = (os.path.join(place, name) for place, *names in os.walk(folder) for listed in names for name in listed)
     links = {Path(os.path.relpath(path, folder)): os.readlink(path) for path in every if os.path.islink(path)}
 

@@ -1,4 +1,4 @@
-"""The outcome of a run over a class, and what needs review."""
+"""The outcome of grading a class, and the cases that need review."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from grader.integrations.nbgrader.repair import Known
 
 @dataclass
 class BatchOutcome:
-    """Students by outcome: graded now, unchanged, or why grading failed."""
+    """The students by outcome: ``graded`` now, ``kept`` unchanged, or ``failures`` with reasons."""
 
     graded: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # for each student, why the submission needs review
-    late: dict[str, float] = field(default_factory=dict)  # seconds, by student
-    page: str = ""  # the class page
-    no_secret: list[str] = field(default_factory=list)  # without the secret that release_feedback needs
+    attention: dict[str, list[str]] = field(default_factory=dict)  # for each student, the reasons for review
+    late: dict[str, float] = field(default_factory=dict)  # for each late student, the seconds after the deadline
+    page: str = ""  # path of the class page
+    no_secret: list[str] = field(default_factory=list)  # students without the file that release_feedback needs
     tier: str = ""
 
     def needs_review(self, student: str, *reasons: str) -> None:
@@ -30,12 +30,12 @@ class BatchOutcome:
             self.attention.setdefault(student, []).extend(reasons)
 
     def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
-        """Note what needs review in the gradebook.
+        """Add the reasons for review that a submission's rows in the gradebook show.
 
         Args:
             submission: nbgrader's SubmittedAssignment.
-            checks: exercises, by grade cell.
-            words: answers in words, by cell.
+            checks: the exercise of each grade cell.
+            words: the question of each cell for an answer in words.
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:
@@ -56,7 +56,7 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
-    """Return why notebooks gave nothing to grade."""
+    """Return the reasons why notebooks contain nothing to grade."""
     reasons: list[str] = []
     for name, work in works.items():
         solutions = {k.name for k in known[name] if k.solution}

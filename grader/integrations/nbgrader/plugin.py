@@ -1,10 +1,10 @@
-"""The classes that nbgrader_config.py plugs into nbgrader and that its commands call.
+"""The classes that nbgrader_config.py plugs into nbgrader and that nbgrader's commands call.
 
-``nbgrader autograde`` passes over each submission twice. The first pass repairs it: ``Exporter`` takes an empty
-notebook in place of any file, and ``Repair`` rebuilds the cells. The second pass grades it: ``Grade`` replaces
-nbgrader's ``Execute``, which starts a kernel. Then nbgrader's ``SaveAutoGrades`` reads the numbers, and
-``SaveComments`` adds the reasons. ``ClearSolutions`` is nbgrader's, but skips cells that are already as learners get
-them.
+``nbgrader autograde`` passes over each submission twice. The first pass repairs the submission: ``Exporter`` starts
+with an empty notebook in place of the submitted file, and ``Repair`` rebuilds the cells. The second pass grades the
+submission: ``Grade`` replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades``
+reads the numbers, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's class of this name,
+but skips cells without solutions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, st
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
 
-# nbgrader opens the gradebook for each step of each notebook. Each new engine would compile the same queries again,
-# which takes a fifth of the time of `nbgrader autograde`.
+# nbgrader opens the gradebook for each step of each notebook. Without this cache, each new engine would compile all
+# queries again, which takes a fifth of the time of `nbgrader autograde`.
 nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 handed_in.guard()
@@ -51,7 +51,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
 
     Args:
         c: the result of ``get_config()``.
-        course: the course's course.yaml, with solutions/ beside it.
+        course: path of the course's course.yaml. The folder solutions/ must be beside it.
     """
     c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
     c.Autograde.exporter_class = f"{HERE}.Exporter"
@@ -70,12 +70,12 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
-    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for the pages of formgrader and of feedback
+    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for pages of formgrader and feedback
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
 
 
 def plain_markdown(source: str) -> str:
-    """Convert Markdown to HTML, with HTML escaped: a script in a student's cell would run in the grader's browser."""
+    """Convert Markdown to HTML, and escape HTML in it: a script in a student's cell must not run in a browser."""
     return MarkdownWithMath(renderer=IPythonRenderer(escape=True)).render(source)
 
 
@@ -85,12 +85,12 @@ _SESSIONS: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
 
 
 class Session:
-    """One run of a converter: its course folder, the grader, and the current notebook."""
+    """The state of one run of an nbgrader converter: the course folder, the grader, and the notebooks read so far."""
 
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # all settings are read; a reference would keep the converter alive
+        self.shardlings.parent = None  # its settings are loaded, and a reference would keep the converter alive
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
@@ -130,7 +130,7 @@ class Session:
         works = []
         for place, notebooks in sorted(converter.assignments.items()):
             for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
-                with contextlib.suppress(Unreadable):  # nbgrader reports it later
+                with contextlib.suppress(Unreadable):  # nbgrader will report the error when it reads this notebook
                     works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
@@ -140,7 +140,7 @@ class Session:
 
 
 def late_policy(parent: Any) -> list[str]:
-    """Return the late penalty plugin's name, code and settings: scores depend on all of them."""
+    """Return the name, code and settings of the late penalty plugin, because scores depend on all three."""
     late: Any = AssignLatePenalties(parent=parent)
     late.init_plugin()
     plugin = late.plugin_inst
@@ -153,7 +153,7 @@ def late_policy(parent: Any) -> list[str]:
 
 
 def _converter(preprocessor: Any) -> Any:
-    return preprocessor.parent.parent  # a preprocessor's parent is the exporter, and that one's parent is the converter
+    return preprocessor.parent.parent  # a preprocessor's parent is an exporter, whose parent is the converter
 
 
 def _where(resources: Any) -> tuple[str, str, str]:
@@ -162,14 +162,14 @@ def _where(resources: Any) -> tuple[str, str, str]:
 
 
 def rebuild(nb: Any, work: NotebookWork) -> None:
-    """Replace the submitted cells by the repaired ones. Nothing else of the file is kept."""
+    """Replace the submitted cells by the repaired cells, and the submitted metadata by new metadata."""
     nb.cells = work.repaired.cells
     nb.nbformat, nb.nbformat_minor = 4, 5
     nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
 
 
 def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
-    """Fill the notebook with the report."""
+    """Write the report into the notebook's cells, and fingerprint and stamp into its metadata."""
     cells.fill(nb.cells, report, work.exercise_of, work.points)
     nb.metadata[METADATA] = {"fingerprint": work.fingerprint, "stamp": mark}
 
@@ -178,10 +178,10 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 
 
 class Exporter(NotebookExporter):
-    """Reads what ``Repair`` wrote. A submitted file is not parsed: ``Repair`` fills an empty notebook in its place."""
+    """Reads notebooks in ``autograded/``, which ``Repair`` wrote. For a submitted file, gives an empty notebook."""
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
-        coursedir: Any = self.parent.coursedir  # type: ignore[union-attr]  its parent is the converter
+        coursedir: Any = self.parent.coursedir  # type: ignore[union-attr]  an exporter's parent is the converter
         step = coursedir.autograded_directory
         ours = coursedir.format_path(step, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)
         if re.match(ours, filename):
@@ -192,7 +192,7 @@ class Exporter(NotebookExporter):
 
 
 class Repair(NbGraderPreprocessor):
-    """Rebuilds a submitted notebook, see ``repair``."""
+    """Rebuilds a submitted notebook, see the function ``repair``."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
@@ -215,7 +215,7 @@ class Grade(NbGraderPreprocessor):
         try:
             session.look_ahead(_converter(self), work.assignment, work.notebook)
             report = session.shardlings.report(work)
-        except CanaryFailed as failed:  # ends the run; after another error nbgrader would go on to the next student
+        except CanaryFailed as failed:  # SystemExit ends the run; after other errors nbgrader grades the next student
             raise SystemExit(f"shardlings: {failed}") from None
         session.works[_where(resources)] = work, report
         graded(nb, work, report, mark)
@@ -223,7 +223,7 @@ class Grade(NbGraderPreprocessor):
 
 
 class SaveComments(NbGraderPreprocessor):
-    """Writes reasons and hints as comments. Runs after ``SaveAutoGrades``, which resets them."""
+    """Writes reasons and hints as comments. Runs after ``SaveAutoGrades``, which resets comments."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
@@ -237,7 +237,7 @@ class SaveComments(NbGraderPreprocessor):
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's Collect would read through links. Here a link stays a link, and grading reports it."""
+    """Collects submissions without following links, as nbgrader's Collect would. Grading reports the links."""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         if os.path.islink(src):
@@ -246,12 +246,12 @@ class Collect(ExchangeCollect):
         with handed_in.without_links(Path(src)) as (plain, links):
             super().do_copy(str(plain), dest, log)
         for path, target in links.items():
-            if Path(dest, path).parent.is_dir():  # otherwise nbgrader ignores the folder
+            if Path(dest, path).parent.is_dir():  # nbgrader did not copy ignored folders
                 Path(dest, path).symlink_to(target)
 
 
 class ClearSolutions(NbgraderClearSolutions):
-    """nbgrader's ClearSolutions, except for cells that are already as learners get them."""
+    """nbgrader's ClearSolutions, except that cells equal to the learners' cells stay unchanged."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._given = self._texts_given(_where(resources)[2])

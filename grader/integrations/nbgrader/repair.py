@@ -1,9 +1,9 @@
 """Repair a submitted notebook with any damage: cells for the gradebook, and code for the grader.
 
-The grader gets every code cell that the learner wrote, with any or no nbgrader marks: a task is
-graded by its function, not by its cell. The gradebook gets every cell that it knows exactly once: found by what it
-defines, else by its marks, else by its id, else put back. This module never raises, and never
-runs or parses any code, see ``intake.parsers``.
+The grader gets every code cell that the learner wrote, with any or no nbgrader metadata, because the grader grades the
+function of a task and not a cell. The gradebook gets each of its cells exactly once. This module finds a cell by the
+task that the cell defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module
+never raises, and never runs or parses any code, see ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grader.intake.parsers import ParsedCell, Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.wire import limits
 
-# `check` is ours and does nothing while grading, so that cells that call it do not fail.
+# While grading, `check` does nothing, so that cells that call it do not fail.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
 PUT_BACK = "This cell was missing in the submission. It was restored, empty, to hold the comment."
@@ -33,13 +33,13 @@ PUT_BACK = "This cell was missing in the submission. It was restored, empty, to 
 
 @dataclass(frozen=True)
 class Known:
-    """A cell that the gradebook knows, as released."""
+    """A cell in the gradebook, as it was released."""
 
     name: str
     kind: str
     source: str
     checksum: str | None
-    points: float | None = None  # points of a graded cell
+    points: float | None = None  # None for a cell without points
     solution: bool = False
     task: bool = False
     locked: bool = False
@@ -50,7 +50,7 @@ class Known:
 
     @property
     def restored(self) -> bool:
-        """True if the released text replaces the submitted text."""
+        """True if the released text of the cell replaces the submitted text."""
         return self.locked or (self.graded and not self.solution)
 
     @property
@@ -69,30 +69,30 @@ class Known:
 
 @dataclass
 class SubmittedCell:
-    """A submitted cell. ``number`` counts from 1 over all cells, as people count them."""
+    """A submitted cell. ``number``: the cell's position in the notebook, from 1."""
 
     number: int
     kind: str
     text: str
-    marked: str = ""  # name of the known cell that its marks give
+    marked: str = ""  # name of the known cell in the submitted cell's nbgrader metadata
     ident: str = ""
     defines: tuple[str, ...] = ()  # tasks of known cells that this cell defines
     known: Known | None = None
 
     @property
     def name(self) -> str:
-        """Its name in the gradebook; '' for a cell that the learner added."""
+        """The cell's name in the gradebook; '' for a cell that the learner added."""
         return self.known.name if self.known else ""
 
     @property
     def is_code(self) -> bool:
-        """True if it is code, or was code before the student changed its type."""
+        """True if the cell is code, or was code before the student changed its type."""
         return self.kind == "code" or (self.known is not None and self.known.solution and self.known.kind == "code")
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """A repaired notebook. ``untouched``: names of solution cells that are unchanged from the release."""
+    """A repaired notebook. ``untouched``: names of solution cells that are equal to the released cells."""
 
     cells: list[NotebookNode]
     submission: Submission
@@ -112,7 +112,7 @@ def repair(
         known: the cells that the gradebook knows, in the notebook's order.
         exercises: the exercises that the notebook is graded for.
         given: texts of cells that are not the learner's work.
-        parsers: what parses the notebook; by default this process does.
+        parsers: the processes that parse the notebook; by default this process parses it.
     """
     exercises, notes = tuple(exercises), list[str]()
     parsers = (parsers or Parsers()).for_submission(path)
@@ -137,7 +137,7 @@ def repair(
 
 
 def _untouched(known: Sequence[Known], texts: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of solution cells whose text is as handed out."""
+    """Return the names of solution cells whose text equals the released text."""
     return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
 
@@ -176,7 +176,7 @@ def _cells(raw: Sequence[ParsedCell], notes: list[str]) -> list[SubmittedCell]:
 
 
 def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[str]) -> None:
-    """Match each known cell to a submitted one, and note anything out of place."""
+    """Match each known cell to a submitted cell, and add a note for each irregularity."""
     for cell in known:
         if not cell.restored and cell.defines:
             _recognise_definition(cells, cell, notes)
@@ -205,7 +205,7 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
 
 
 def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
-    """Return the last cell with the text of a restored cell, with nbgrader's marks, or with the id, in this order."""
+    """Return the last submitted cell that matches by the text of a restored cell, else by metadata, else by id."""
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]
     by_id = [c for c in free if c.ident == cell.name and not c.marked]
@@ -258,7 +258,7 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
-    """Return the notebook's cells: the learner's in their order, missing ones after the known cell before them."""
+    """Return the repaired cells: the learner's in their order, and each missing cell after its released predecessor."""
     nodes = [_node(c) for c in cells]
     there = {c.name for c in cells}
     at = 0

@@ -1,8 +1,8 @@
-"""Find leaks in a course folder of nbgrader's: solutions, hidden checks, answers, the seed, and data of other students.
+"""Find leaks in an nbgrader course folder: solutions, hidden checks, answers, the seed, and data of other students.
 
-Students get ``release/`` and ``feedback/``. ``source/`` becomes the first and ``autograded/`` the second.
-``submitted/`` came from them, and may only hold text that they could write themselves. Every link is reported: a
-program that copies it may copy its target.
+Students get ``release/`` (made from ``source/``) and ``feedback/`` (made from ``autograded/``). Files in ``submitted/``
+come from students, and may contain only text that students could write. Every link is reported, because a program that
+copies a link may copy the link's target.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ select s.student_id, c.text from
   join submitted_notebook n on n.id = c.notebook_id join submitted_assignment s on s.id = n.assignment_id
 where c.text is not null
 """
-TELLING_LINE = 30  # shortest line that is searched for, in characters; shorter ones occur in any file
-TELLING_DIGITS = 5  # least digits of a number that is searched for; shorter ones occur by chance
+TELLING_LINE = 30  # shortest line that is searched for, in characters; shorter lines occur in any file
+TELLING_DIGITS = 5  # least digits of a number that is searched for; shorter numbers occur by chance
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
-    """Yield each file of ``folder`` (all of nbgrader's steps) with a leak, and the leak.
+    """Yield (file, leak) for each leak in the folders of all nbgrader's steps below ``folder``.
 
-    A student's own submission is not a leak in their own files, even if it is right. This also yields unreadable files.
+    In a student's own files, text of the student's own submission is no leak. Unreadable files are yielded, too.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
@@ -71,7 +71,7 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
 
 
 def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
-    """Yield secret lines that are in ``text`` and not in the student's own work."""
+    """Yield secret lines that are in ``text`` and not in the student's own submission."""
     known = {normal_form(line) for line in own.splitlines()}
     for line in dict.fromkeys(text.splitlines()):
         form = normal_form(line)
@@ -80,11 +80,11 @@ def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
 
 
 class _Others:
-    """Material that only one student may see: their files, their lines; and the gradebook."""
+    """Finds data that a student must not see: other students' files and lines, and the gradebook."""
 
     def __init__(self, folder: Path, read: _Texts) -> None:
         self.folder, self._read = folder, read
-        self.owners: dict[str, set[str]] = defaultdict(set)  # students by the digest of a file, or by a line
+        self.owners: dict[str, set[str]] = defaultdict(set)  # keys: digest of a file, or a line; values: students
         self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
         given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in read.lines(p)}
         for path in _files(folder / "submitted"):
@@ -97,7 +97,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """Yield a file's leaks: no file may be a gradebook, and one student's files may not hold another's text."""
+        """Yield the leaks in a file: the file is a database, or a student's file has text of another student."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
@@ -137,7 +137,7 @@ def _line(text: str) -> str:
 
 
 def _comments(gradebook: Path) -> list[tuple[str, str]]:
-    """Return (student, comment) for all comments of people and of the grader."""
+    """Return (student, comment) for all comments in the gradebook, by people and by the grader."""
     if not gradebook.is_file():
         return []
     with contextlib.closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -148,7 +148,7 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 class _Texts:
-    """The readable text of files. ``refused``: by file, why it has none. Such files are slow and parsed only once."""
+    """Reads the text of files. ``refused``: unreadable files with reasons, parsed only once because parsing is slow."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers
@@ -168,7 +168,7 @@ class _Texts:
 
 
 def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
-    """Return the whole text of the submission behind ``step/STUDENT/ASSIGNMENT/...``."""
+    """Return all text of the submission from which the file ``step/STUDENT/ASSIGNMENT/...`` was made."""
     place = folder.joinpath("submitted", *path.parts[1:3])
     return "\n".join(read.text(p) for p in _files(place))
 
@@ -179,13 +179,13 @@ def _of_check(course: Course, what: str) -> bool:
 
 
 def _answers_in(course: Course, text: str, own: str, student: str | None) -> Iterator[str]:
-    """Yield questions with their answer in ``text`` (SI units or the question's), but not in the student's work."""
+    """Yield each answer (in SI units or in the question's unit) that is in ``text`` and not in the submission."""
     known = _numbers(own)
     found = [n for n in _numbers(text) if n not in known]
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
-                continue  # without a student the numbers to search for are unknown
+                continue  # each student has different answers, and the student is unknown
             for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found
@@ -195,7 +195,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
 
 
 def _figures(question: Question, params: dict[str, Any]) -> list[float]:
-    """Return an answer's numbers, in SI units and in the question's; none for answers without numbers."""
+    """Return the numbers of a question's answer, in SI units and in the question's unit; [] if it has no numbers."""
     if isinstance(question.answer, Quantity):
         value = question(**params)
         return [value, value / unit_of(question.answer.unit)[0]]
@@ -206,6 +206,6 @@ def _figures(question: Question, params: dict[str, Any]) -> list[float]:
 
 
 def _numbers(text: str) -> set[float]:
-    """Return the numbers in a text that are long enough to be unlikely by chance."""
+    """Return the numbers in a text with at least TELLING_DIGITS digits, which are unlikely to occur by chance."""
     digits = (t for t in NUMBER.findall(text) if len(re.sub(r"e.*|\D", "", t.lower()).strip("0")) >= TELLING_DIGITS)
     return {float(t) for t in digits}

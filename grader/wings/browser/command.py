@@ -15,10 +15,10 @@ PACKAGES = ("markdown_it", "starlette", "uvicorn")
 
 
 def page(session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> WatchLoop:
-    """Return the loop of ``watch`` with a page, which is served from now on.
+    """Return the event loop of ``watch`` with a page for the browser.
 
     Raises:
-        WingError: the extra is not installed, or the page cannot be served there.
+        WingError: the extra is not installed, or the port or address cannot be used.
     """
     try:
         from grader.wings.browser.loop import PageLoop

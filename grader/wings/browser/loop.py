@@ -1,4 +1,4 @@
-"""The loop of ``watch`` with a page. The page shows every change, and its buttons work like keys."""
+"""The event loop of ``watch`` with a page. The page shows every change, and buttons on the page work like keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PageScreen(Screen):
     """The terminal's screen, which also updates the page.
 
     Attributes:
-        shown: the page's state besides the session's.
+        shown: the page's state that is not part of the session.
     """
 
     def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:
@@ -74,13 +74,13 @@ class PageScreen(Screen):
 
 
 class PageLoop(WatchLoop):
-    """The loop with a page, which is served from the start until ``close``."""
+    """The event loop with a page. The server of the page runs from ``run`` until ``close``."""
 
     screen: PageScreen
 
     def __init__(self, session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> None:
         self.regions = Regions()
-        self.server = Server(self.regions, self.act, self.timeline, port, at)  # before workers start: it may raise
+        self.server = Server(self.regions, self.act, self.timeline, port, at)  # before workers start, as it may raise
         super().__init__(session, make, PageScreen(session, console, self.regions))
         self._explained: object = None
         self._asked: object = None
@@ -98,10 +98,10 @@ class PageLoop(WatchLoop):
         self.server.close()
         super().close()
 
-    # from the page's threads
+    # called from the page's threads
 
     def act(self, name: str, value: str) -> bool:
-        """Queue the action of one of the page's buttons. Return False if there is no such button."""
+        """Queue the action of a button of the page. Return False if the page has no button of this name."""
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,
             "next": lambda: self._move(1),
@@ -130,7 +130,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Explain the program that was checked, then do the rest."""
+        """Return (name, work) that explains the checked program for the page, else the terminal's idle work."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:
@@ -158,6 +158,6 @@ class PageLoop(WatchLoop):
 
 
 def can_open() -> bool:
-    """Return whether a browser with windows can be started here. A browser in this terminal would cover the screen."""
+    """Return whether a graphical browser can start here. A text browser would cover the terminal's screen."""
     windows = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return bool(windows or os.environ.get("BROWSER"))

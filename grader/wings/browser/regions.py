@@ -1,4 +1,4 @@
-"""The parts of the page, as HTML by name. Listeners are woken after each change."""
+"""The parts of the page as HTML by name. Listeners get a call after each change."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 
 class Regions:
-    """HTML by name, each with the number of its last change. Threads may share it.
+    """HTML parts by name, each with the number of its last change. Threads may share a ``Regions`` object.
 
     Attributes:
-        closed: whether the page has ended.
+        closed: whether the page was closed, so that listeners must end.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Regions:
         self.closed = False
 
     def put(self, texts: Mapping[str, str]) -> None:
-        """Replace these parts, and wake the listeners if any of them differs."""
+        """Replace these parts, and call the listeners if any part changed."""
         with self._lock:
             new = {name: text for name, text in texts.items() if self._texts.get(name) != text}
             if not new:
@@ -35,19 +35,19 @@ class Regions:
             one()
 
     def close(self) -> None:
-        """Let all listeners end."""
+        """Set ``closed`` and call the listeners, so that they end."""
         with self._lock:
             self.closed, wake = True, list(self._wake)
         for one in wake:
             one()
 
     def since(self, number: int) -> tuple[int, dict[str, str]]:
-        """Return the number of the last change, and the parts that changed after change ``number``."""
+        """Return the number of the last change, and the parts that changed after the change with this number."""
         with self._lock:
             return self._number, {name: self._texts[name] for name, at in self._changed.items() if at > number}
 
     def listen(self, wake: Callable[[], object]) -> Callable[[], None]:
-        """Call ``wake`` after each change, from any thread. Return a function that ends this."""
+        """Call ``wake`` after each change, from any thread. Return a function that ends these calls."""
         with self._lock:
             self._wake.add(wake)
 

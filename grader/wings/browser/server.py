@@ -1,8 +1,8 @@
-"""The page's server: this machine only, and only for browsers that know the token.
+"""The page's server, which listens only on this machine and serves only browsers that know the token.
 
-Every answer forbids scripts, styles and connections from anywhere but this server. A request must name this server in
-its Host. A foreign page with a host name that resolves to this machine cannot do that. A request that changes anything,
-or that a browser sends for a page, must come from this page.
+Every answer forbids scripts, styles and connections from other servers. A request must name this server in its header
+Host, so a foreign page cannot send requests through a host name that resolves to this machine. A request that changes
+state, or that a browser sends on behalf of any page, must come from this page.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store, no-transform",
-    "x-accel-buffering": "no",  # proxies such as nginx otherwise hold events back
+    "x-accel-buffering": "no",  # otherwise proxies such as nginx delay events
 }
 SCRIPTS = (STATIC / "page.js", CORE / "player.js")
-KEEP_ALIVE = 15.0  # seconds after which a silent stream sends a line
-LARGEST = 1000  # bytes of a request
+KEEP_ALIVE = 15.0  # seconds without a change after which the stream of events sends an empty comment
+LARGEST = 1000  # the most bytes of a request's body
 WIDTHS = (300.0, 12_000.0)
 
 
@@ -51,7 +51,7 @@ class Guard:
     """Refuse requests that do not come from the page, and add ``HEADERS`` to every answer.
 
     Args:
-        at: the address of a proxy through which the browser reaches the page; its host is accepted as well.
+        at: the address of a proxy through which the browser reaches the page. Requests may name the proxy as Host.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -92,10 +92,10 @@ class Server:
     """Serves the page in a thread of its own.
 
     Args:
-        act: runs a button's action, by name and value; returns False if there is no such button.
-        timeline: returns the timeline at a width.
-        port: 0 for a free one.
-        at: the page's address in the browser behind a proxy; "" without one.
+        act: called with a button's name and value; returns False if the page has no such button.
+        timeline: returns the timeline as HTML at a width in pixels.
+        port: the port to listen on; 0 for any free port.
+        at: the page's address in the browser if the browser uses a proxy, else "".
 
     Raises:
         WingError: the port is taken, or the address is invalid.
@@ -122,11 +122,11 @@ class Server:
         self._thread.start()
 
     def once(self) -> str:
-        """Return an address that opens the page once. Other users may see it on the browser's command line."""
+        """Return an address that works only once, because other users can see the browser's command line."""
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End all answers and the thread."""
+        """End all open answers and the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:
@@ -200,7 +200,7 @@ def _bound(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((LOOPBACK, port))
-        made.listen()  # so that a browser can connect before the thread runs
+        made.listen()  # now, so that a browser can connect before the server's thread runs
     except OSError as error:
         made.close()
         raise WingError(f"--port {port}: {error.strerror}; name another, or none for a free one") from None

@@ -23,7 +23,7 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for programs without a declared one: the first that fits one of their meshes; '' if none."""
+    """Return the slice for programs that declare none: the first slice that fits one of the meshes; '' without one."""
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 

@@ -1,4 +1,4 @@
-"""A statement as HTML: Markdown in which HTML, scripts and pictures from elsewhere are only text."""
+"""Convert a statement's Markdown to HTML. HTML, scripts and foreign pictures in the Markdown become plain text."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 
 @lru_cache(64)
 def as_html(text: str) -> Markup:
-    """Return Markdown as HTML. Wide tables scroll in a box of their own."""
+    """Return Markdown as HTML. Each table has its own box, so that a wide table scrolls."""
     made = _MARKDOWN.render(text)
-    made = made.replace("<th></th>", "<td></td>")  # an empty heading cell is only a cell
+    made = made.replace("<th></th>", "<td></td>")  # a heading cell without text is no heading
     return Markup(made.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>"))
 
 
 def statement(exercise: Exercise) -> Markup:
-    """Return the exercise's statement without its title, which the page shows above it."""
+    """Return the exercise's statement as HTML, without the title, which the page shows elsewhere."""
     first, _, rest = exercise.statement.partition("\n")
     return as_html(rest if first.startswith("# ") else exercise.statement)
 
 
 def questions(course: Course, exercise: Exercise, student: str) -> list[tuple[str, str, Markup]]:
-    """Return for each question its name, its points and its text with the student's numbers."""
+    """Return (name, points, text with the student's numbers) of each question."""
     return [
         (q.name, counted(q.points, "point"), as_html(render_question(q, course.params(q, student))))
         for q in exercise.questions.values()

@@ -27,21 +27,21 @@ from grader.wings.browser.statements import questions, statement
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 680.0
-MOST_LINES, WIDEST = 2000, 500  # of a source that is shown
+MOST_LINES, WIDEST = 2000, 500  # the most lines of a source, and characters of a line, that the page shows
 _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 
 @dataclass
 class Shown:
-    """The page's state besides the session's.
+    """The page's state that is not part of the session.
 
     Attributes:
-        status, busy: a line about the last check; whether one is running.
-        on: the slice that was chosen for timelines; "" for the usual one.
+        status, busy: a line about the last check, and whether a check is running.
+        on: the slice that the learner chose for timelines; "" for the usual slice.
         exercise, source: the exercise and the source of the programs.
-        programs: what ``explain`` found, without those that could not be traced.
+        programs: the programs that ``explain`` could trace.
         problem: the reason why there are no programs.
-        chosen: the index of the drawn program.
+        chosen: the index in ``programs`` of the drawn program.
     """
 
     status: str = ""
@@ -55,7 +55,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. Draw the one with the same title as before, if there is one."""
+        """Replace the programs. Choose the program with the title of the one drawn before, else the first."""
         before = self.program.title if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
@@ -81,7 +81,7 @@ class Shown:
 
 
 def whole_page(regions: dict[str, str]) -> str:
-    """Return the page with these parts in it, for its first paint."""
+    """Return the whole page as HTML, with these parts, for the browser's first request."""
     return _template("page.html.j2", regions=regions)
 
 
@@ -126,9 +126,9 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
 
 
 def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
-    """Return each chunk's name and its escaped lines, without characters that hide or move others.
+    """Return each chunk's name and escaped lines, without invisible characters that change how text is displayed.
 
-    Long lines and long files are cut: the browser would take seconds to draw them.
+    Long lines and long files are cut, because a browser would need seconds to draw them.
     """
     return [(chunk.name, _cut(chunk.text)) for chunk in (source.chunks if source else ())]
 
@@ -143,7 +143,7 @@ def _cut(text: str) -> list[Markup]:
 
 
 def marked_lines(report: ExerciseReport | None) -> str:
-    """Return the places that failed checks name, such as ``cell 3:14|:20``, for the page's script."""
+    """Return the source places of failed checks for the page's script, such as ``cell 3:14|:20``."""
     failed = [r for r in report.results if r.status == "failed" and r.kind == "check"] if report else []
     found = [_PLACE.search(r.where) for r in failed]
     return "|".join(dict.fromkeys(f"{m[1] or ''}:{m[2]}" for m in found if m))

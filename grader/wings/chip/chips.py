@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -22,7 +22,7 @@ from grader.reports.explained import show_sizes
 from grader.reports.profiles import other_profile, profiles_text
 from grader.wings.chip.compiling import Shipped, name_of
 from grader.wings.chip.on_chip import OnChip
-from grader.wire.schedule import Schedule
+from grader.wire.schedule import Instruction, Schedule
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
     assert isinstance(seen, Observation) and isinstance(ask.of, Call)
     made: Schedule | Fault | None = seen.compiled
     if made is None and shipped is not None:
-        made = shipped.made.get(name_of(ask, on))
+        made = earlier(shipped.made.get(name_of(ask, on)), seen)
     clock, untimed = _clock(seen, ask.of.timing)
     profiles = _profiles(seen, ask.of.timing, clock) if clock else ""
     about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(seen.collectives))
@@ -105,6 +105,23 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
     if isinstance(made, Fault):
         return replace(about, fault=made)
     return with_schedule(about, made)
+
+
+def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
+    """Return an earlier compilation of exactly this program. It has no lines if those of the source have moved since."""
+    if not isinstance(made, Schedule):
+        return made
+    if made.program != seen.program:
+        return None
+    lines = {one.line for one in seen.collectives}
+    moved = any(one.communication and one.line not in lines for one in made.walk())
+    return replace(made, instructions=_without_lines(made.instructions)) if moved else made
+
+
+def _without_lines(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
+    return tuple(
+        replace(one, file=None, line=None, bodies=tuple(map(_without_lines, one.bodies))) for one in instructions
+    )
 
 
 def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:

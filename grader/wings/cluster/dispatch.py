@@ -1,7 +1,7 @@
-"""Sends submissions to workers, which may join late, be refused, die or hang. Every submission gets one result.
+"""Send submissions to workers, which may join late, be refused, die or hang. Every submission gets one result.
 
-A submission may be sent twice, then the first answer counts: a verdict depends only on bytes. A lost worker loses no
-data, because this process has everything that the worker has.
+A submission may be sent twice. Then the first answer counts, because both answers are equal. A lost worker loses no
+data, because this process has all data of the worker.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # workers that may end with a submission before it is given up
-AHEAD = 2  # submissions queued at a worker, so that it never waits
+MOST_LOST = 5  # after this many workers ended while grading a submission, the submission is not sent again
+AHEAD = 2  # submissions queued at a worker, so that the worker never waits
 
 
 class ClusterError(CourseError):
-    """The cluster cannot grade (any more). The message is one line: why, and what to do."""
+    """The cluster cannot grade any more. The message is one line with the reason, and what to do."""
 
 
 class NotGradedThere(Exception):
@@ -36,12 +36,12 @@ class NotGradedThere(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds of wall time. None of them affects a report.
+    """Limits in seconds of wall time, which do not affect reports.
 
     Attributes:
-        silent: time without news from a worker after which its submissions go to others.
-        first: time until the first worker must be there.
-        none: time without any usable worker until the batch stops.
+        silent: time without a sign of life from a worker after which its submissions go to other workers.
+        first: time within which the first worker must join.
+        none: time without any usable worker after which the batch stops.
         poll: interval between checks of the workers.
     """
 
@@ -65,7 +65,7 @@ class WorkerState:
 
 
 class Lost(Exception):
-    """A request without an answer, because the worker or the connection is gone."""
+    """A request has no answer, because the worker or the connection is lost."""
 
 
 class Link(Protocol):
@@ -74,15 +74,15 @@ class Link(Protocol):
     address: str
 
     def workers(self) -> Mapping[str, WorkerState]:
-        """Return the present workers by address. Raises ClusterError if the scheduler is gone."""
+        """Return the present workers by address. Raises ClusterError if the scheduler does not answer."""
         ...
 
     def send(self, to: str, what: str, *words: bytes | str | int) -> int:
-        """Call a function of ``there`` on a worker. Return the request's number, see ``take``."""
+        """Call the function ``what`` of ``there`` on the worker ``to``. Return the request's number for ``take``."""
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
-        """Return the next result with its number, or None after this many seconds without one."""
+        """Return (number of the request, result) of the next result, or None after this many seconds without one."""
         ...
 
     def drop(self, number: int) -> None:
@@ -90,23 +90,23 @@ class Link(Protocol):
         ...
 
     def leave(self, workers: list[str], key: str) -> None:
-        """Make these workers forget a course soon, without waiting long."""
+        """Make these workers delete a course. Waits only a short time."""
         ...
 
 
 @dataclass
 class Member:
-    """A worker that is or was present."""
+    """A worker of this batch, and the requests that it is handling."""
 
     address: str
     seen: WorkerState
-    since: float  # time of its last sign of life, by this process's clock
+    since: float  # time of the worker's last sign of life, by this process's clock
     state: Literal["new", "asked", "preparing", "ready", "refused"] = "new"
     under_way: set[int] = field(default_factory=set)
 
     @property
     def called(self) -> str:
-        """Its address, and its name if it has one."""
+        """The worker's address, and the worker's name if it has one."""
         return self.address if self.seen.name in ("", self.address) else f"{self.address} ({self.seen.name})"
 
 
@@ -119,11 +119,11 @@ class Job:
     fingerprint: str
     lost: int = 0
     sent: float = 0.0
-    under_way: dict[int, str] = field(default_factory=dict)  # for each request, the address of the worker that has it
+    under_way: dict[int, str] = field(default_factory=dict)  # for each open request, the address of its worker
 
 
 class Dispatch:
-    """One batch over the workers of a cluster.
+    """One batch of submissions, graded by the workers of a cluster.
 
     Args:
         fingerprint: returns the fingerprint that a submission's report must have.
@@ -137,11 +137,11 @@ class Dispatch:
         self.link, self.kit, self.fingerprint, self.tell, self.patience, self.clock = (
             link, kit, fingerprint, tell, patience, clock,
         )  # fmt: skip
-        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # separates this batch from others with the same course
+        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # distinguishes batches with equal courses
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
-        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # number -> worker, function, submission
+        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # request -> worker, function, submission
         self.usable_at = clock()
         self.proved = False  # whether any worker was ready to grade
 
@@ -175,7 +175,7 @@ class Dispatch:
     # workers
 
     def _look(self) -> None:
-        """Update the workers: new ones, lost ones, signs of life."""
+        """Update the list of workers: add new workers, remove lost workers, note signs of life."""
         found, now = self.link.workers(), self.clock()
         for address in self.members.keys() - found.keys():
             member = self.members.pop(address)
@@ -198,7 +198,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker is left that could grade, and none came for a while."""
+        """Raise ClusterError if no worker can grade and, except if all were refused, ``patience`` is over."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -260,7 +260,11 @@ class Dispatch:
             self._send(member, "grade", self.key, job.work, job=job)
 
     def _next(self, member: Member) -> Job | None:
-        """Return this worker's next submission: a returned one, a new one or, if it is idle, another's slow one."""
+        """Return the next submission for this worker, or None.
+
+        First come submissions that another worker lost, then new submissions. An idle worker then gets a submission
+        that another worker has had for a long time.
+        """
         while self.again:
             job = self.again.popleft()
             if job.student in self.left and not job.under_way:
@@ -285,7 +289,7 @@ class Dispatch:
         return min(long, key=lambda j: j.sent, default=None)
 
     def _elsewhere(self, job: Job | None) -> None:
-        """Queue a submission for another worker. Its silent worker may still answer."""
+        """Queue the submission of a silent worker for another worker. The silent worker's answer still counts."""
         if job is None or job.student not in self.left or job in self.again:
             return
         where = [self.members[a] for a in job.under_way.values() if a in self.members]
@@ -294,7 +298,7 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """Handle a request without a result."""
+        """Handle a request that will get no result: send its submission again, or give it up after MOST_LOST losses."""
         _, _, job = self._over(number)
         self.link.drop(number)
         if job is None or job.student not in self.left:
@@ -315,7 +319,7 @@ class Dispatch:
             if what != "grade":
                 member.state = "new"
             return
-        if isinstance(what_came, Exception):  # functions called on workers handle their own errors
+        if isinstance(what_came, Exception):  # a fault of the worker itself: called functions handle their own errors
             if what == "about":
                 self._over(number)
                 self._refuse(member, _cannot_be_asked(what_came))
@@ -331,11 +335,11 @@ class Dispatch:
                 self._admit(member, About.unpacked(what_came))
             else:
                 self._prepared(member, Answer.unpacked(what_came))
-        except NotUnderstood:  # other workers get its submissions
+        except NotUnderstood:  # refusing the worker sends its submissions to other workers
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
-        """Send it the course if it would decide as this machine does, else refuse it."""
+        """Send the course to a worker with this machine's versions and a working sandbox. Refuse other workers."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
@@ -355,7 +359,7 @@ class Dispatch:
             member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
-        if answer.absent:  # a new process runs at this address
+        if answer.absent:  # a new process without the course runs at this address
             self._lost(number, "it was restarted", counts=False)
             member.state = "new"
             return
@@ -373,7 +377,7 @@ class Dispatch:
         self._finish(job.student, report)
 
     def _finish(self, student: str, result: Report | Exception) -> None:
-        """Record a submission's result. Only the first one counts."""
+        """Record a submission's result. Only the first result of a submission counts."""
         if student not in self.left:
             return
         self.left.discard(student)

@@ -1,4 +1,4 @@
-"""The connection to the workers with Dask's client. Each request names one worker, so Dask moves no data."""
+"""The connection to the workers with Dask's client. Each request is for one worker, so Dask moves no data."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from grader.wings.cluster import there
 from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
-GONE_SECONDS = 60.0  # time without an answer from the scheduler; a broken connection is noticed within CONNECT_SECONDS
+GONE_SECONDS = 60.0  # time without an answer after which the scheduler counts as gone
 FETCHERS = 8
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 
 
 class Dask:
-    """A connection to a scheduler. Raises ClusterError if none answers."""
+    """A connection to a scheduler. Raises ClusterError if no scheduler answers."""
 
     def __init__(self, address: str) -> None:
         self.address = address
-        for name in ("distributed", "tornado", "asyncio"):  # this module reports their errors in one line
+        for name in ("distributed", "tornado", "asyncio"):  # this module reports errors of these packages in one line
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        # It warns about versions, and the relevant ones are checked here.
+        # distributed warns about differing versions. ``Dispatch`` checks all versions that matter.
         warnings.filterwarnings("ignore", module="distributed")
         _expect_usable(address)
         try:
@@ -54,11 +54,11 @@ class Dask:
         self._fetchers = ThreadPoolExecutor(FETCHERS, thread_name_prefix="fetch")
         self._silent_since: float | None = None
         self._last: dict[str, WorkerState] = {}
-        self.listens_at = address  # ``workers`` replaces it by the scheduler's own address
+        self.listens_at = address  # ``workers`` replaces this by the address that the scheduler reports
 
     @property
     def dashboard(self) -> str:
-        """The dashboard's address; empty if the scheduler has none."""
+        """The address of Dask's dashboard; "" if the scheduler has no dashboard."""
         with suppress(*NOTHING, KeyError):
             return self.client.dashboard_link or ""
         return ""
@@ -103,7 +103,7 @@ class Dask:
         return number
 
     def _fetch_later(self, number: int, future: Any) -> None:
-        with suppress(RuntimeError):  # the pool is shut down
+        with suppress(RuntimeError):  # raised if the pool is shut down
             self._fetchers.submit(self._fetch, number, future)
 
     def _fetch(self, number: int, future: Any) -> None:
@@ -131,7 +131,7 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # runs at once, even while the worker grades
+            if workers and self.client.status == "running":  # ``_run`` does not wait until a worker has graded
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,
@@ -144,7 +144,7 @@ class Dask:
 
 
 def _expect_usable(address: str) -> None:
-    """Raise ClusterError for an address that Dask's client would refuse, because its own errors come late and twice."""
+    """Raise ClusterError for an address that Dask's client would refuse, because Dask's own errors come late."""
     try:
         scheme, place = parse_address(address, strict=True)
         if scheme == "inproc":
@@ -172,7 +172,7 @@ def is_exposed(address: str) -> bool:
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
         return not all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
-    except (OSError, ValueError):  # an unknown name counts as another machine
+    except (OSError, ValueError):  # an unknown host name counts as another machine
         return True
 
 

@@ -1,6 +1,7 @@
-"""Data between the grading process and the workers: JSON, validated by the receiver.
+"""Data between the grading process and the workers: JSON, which the receiver validates.
 
-To a worker, once: the needed part of the course, with its hidden data. Then submissions, one by one. Back: reports.
+First a worker gets the needed part of the course, with hidden data. Then it gets submissions, one by one, and returns
+reports.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class NotUnderstood(Exception):
 
 
 class Parcel(BaseModel):
-    """Data that are sent in one piece."""
+    """Data that are sent as one message."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -48,9 +49,9 @@ class Kit(Parcel):
 
     Attributes:
         config: the course's configuration with its seed, as JSON.
-        files: the solutions' folders of the exercises' modules, by path below the course's root.
-        digest: the course's, for these exercises.
-        tier: isolation of the submissions.
+        files: the files in the solution folders of the exercises' modules, by path below the course's root.
+        digest: the course's digest for these exercises.
+        tier: isolation tier for the submissions.
         remember: whether a worker grades equal submissions of this class only once.
     """
 
@@ -81,11 +82,11 @@ class Kit(Parcel):
 
     @property
     def key(self) -> str:
-        """SHA-256 over the contents. Equal kits have equal keys."""
+        """SHA-256 of the kit's data. Equal kits have equal keys."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def laid_out(self, folder: Path) -> Course:
-        """Write the course to a folder and return it."""
+        """Write the course to a folder and return the course."""
         for name, data in self.files.items():
             path = folder / name
             if not path.resolve().is_relative_to(folder.resolve()):
@@ -96,14 +97,14 @@ class Kit(Parcel):
 
 
 class About(Parcel):
-    """A worker's versions of everything that a verdict depends on, by name, and why tiers do not work there."""
+    """A worker's facts: the versions on which verdicts depend, and the reasons why isolation tiers do not work."""
 
     versions: dict[str, str]
     problems: dict[str, str]
 
 
 class Answer(Parcel):
-    """A request's result: a report's JSON, a problem in the grader, or that the worker lacks the course."""
+    """A request's result: a report as JSON, a problem in the grader, or ``absent`` if the worker lacks the course."""
 
     report: str = ""
     problem: str = ""
@@ -111,7 +112,7 @@ class Answer(Parcel):
 
 
 def packed(submission: Submission) -> bytes:
-    """Return a submission as bytes. Each of its sources is included once."""
+    """Return a submission as bytes. A source that serves several exercises is included only once."""
     sources = list(dict.fromkeys(submission.sources.values()))
     data = {
         "student": submission.student,
@@ -120,11 +121,11 @@ def packed(submission: Submission) -> bytes:
         "notes": submission.notes,
         "digest": submission.digest,
     }
-    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII escapes can represent half a surrogate pair
+    return zlib.compress(json.dumps(data).encode(), 1)  # json.dumps escapes lone surrogates, which UTF-8 lacks
 
 
 def unpacked(data: bytes) -> Submission:
-    """Return the submission that was packed."""
+    """Return the submission from which ``packed`` made these bytes."""
     content = json.loads(zlib.decompress(data))
     sources = [
         Source(s["name"], tuple(_chunk(**c) for c in s["chunks"]), tuple((e, after) for e, after in s["ends"]))

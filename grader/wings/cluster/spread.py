@@ -16,10 +16,10 @@ from grader.wings.cluster.parcel import Kit
 
 
 class Spread(Grader):
-    """Sends submissions to workers that grade as this machine would.
+    """Grades batches on workers that give the verdicts of this machine.
 
     Args:
-        tier: isolation on each worker; it need not be available here.
+        tier: isolation tier on each worker. This machine need not support the tier.
         tell: called with lines for the user.
         remember: whether a worker grades equal submissions of a class only once.
     """
@@ -30,7 +30,7 @@ class Spread(Grader):
         self, course: Course, tier: str, address: str, tell: Callable[[str], None], *, remember: bool = True,
         patience: Patience = PATIENCE,
     ) -> None:  # fmt: skip
-        """Connect to the scheduler. Raises ClusterError if none answers."""
+        """Connect to the scheduler. Raises ClusterError if no scheduler answers."""
         super().__init__(course, tier)
         self.remember, self.tell, self.patience = remember, tell, patience
         self.link = Dask(address)
@@ -70,7 +70,7 @@ class Spread(Grader):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """Settings of a cluster, which make the grader that uses it."""
+    """Settings of a cluster, with a method that makes a grader for the cluster."""
 
     address: str
     tell: Callable[[str], None]
@@ -83,7 +83,7 @@ class OnCluster:
 
 
 def tier_of(asked: str) -> str:
-    """Return the workers' isolation: the named one, else this machine's. Raises NoIsolation, ClusterError."""
+    """Return the workers' isolation tier: the tier ``asked``, else this machine's. Raises NoIsolation, ClusterError."""
     if asked in TIERS:
         return asked
     try:

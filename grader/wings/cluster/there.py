@@ -1,8 +1,8 @@
-"""The functions that run on a worker: it describes itself, gets a course, proves itself with the canary, and grades.
+"""The functions that run on a worker: describe the worker, take a course and grade its solutions, grade submissions.
 
-Only these functions are called on workers, by name, so that no code travels. They take and return bytes. A worker
-writes to one folder of its own, inside Dask's temporary one. The folder is deleted when the batch ends, after LEASE
-seconds without a request (the requesting process is gone), or with the worker.
+The grading process calls only these functions on workers, by name, so that no code travels. They take and return bytes.
+A worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch
+ends, when the worker ends, or after LEASE seconds without a request.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from grader.sandbox import needs
 from grader.sandbox.tiers import TIERS, available, best_tier
 from grader.wings.cluster.parcel import About, Answer, Kit, unpacked
 
-LEASE = 600.0  # seconds
+LEASE = 600.0  # seconds without a request after which a worker deletes a course
 
 
 class Bench:
-    """A course in a folder of its own, and a grader for it."""
+    """A course in a folder of its own, and a grader for the course."""
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
         """Write the course and make the grader. Raises CourseError, NoIsolation."""
@@ -41,7 +41,7 @@ class Bench:
         self.folder, self.used, self.active, self.given_up = folder, time.monotonic(), 0, False
 
     def close(self) -> None:
-        """End its processes and delete its folder."""
+        """End the grader's processes and delete the course's folder."""
         self.grader.__exit__()
         if self.cache:
             self.cache.close()
@@ -49,7 +49,7 @@ class Bench:
 
 
 _benches: dict[str, Bench] = {}
-_proved: set[str] = set()  # exercises with references that got full marks in this process
+_proved: set[str] = set()  # canary keys of exercises whose reference got full marks in this process
 _lock = threading.RLock()
 
 
@@ -59,7 +59,7 @@ def about() -> bytes:
 
 
 def deciding() -> dict[str, str]:
-    """Return versions by name of everything that a verdict depends on, including packages that learners may import."""
+    """Return the versions on which verdicts depend, by name, including packages that learners may import."""
     found = {"Python": ".".join(platform.python_version_tuple()[:2]), **versions(), "its code": own_digest()[:12]}
     for package in needs.PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -71,13 +71,13 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
     """Take a course and grade its solutions. Return an ``Answer``, with a problem if this worker cannot grade.
 
     Args:
-        folder: where this worker may write.
-        jobs: the number of submissions that it will grade at a time.
+        folder: the folder in which this worker may write.
+        jobs: the number of submissions that this worker will grade at a time.
     """
     try:
         place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
         bench = Bench(taken := Kit.unpacked(kit), place, jobs)
-    except Exception as error:  # after any error this worker grades nothing
+    except Exception as error:  # after any error here, the worker is refused and grades nothing
         return Answer(problem=f"{type(error).__name__}: {error}").packed()
     _keep(key, bench)
     with _at_work(key):
@@ -100,14 +100,14 @@ def grade(key: str, work: bytes) -> bytes:
 
 
 def leave(key: str) -> None:
-    """Forget a course: end its processes in any state, and delete its files."""
+    """End a course's processes in any state, and delete the course's files."""
     with _lock:
         bench = _benches.pop(key, None)
         if bench is None:
             return
         bench.given_up, active = True, bench.active
     bench.grader.retire()
-    if not active:  # otherwise its last user closes it soon
+    if not active:  # otherwise the last request that uses the course closes it
         bench.close()
 
 
@@ -117,7 +117,7 @@ def _problem(bench: Bench, kit: Kit) -> str:
             return f"its digest of the course is {digest[:12]}, not {kit.digest[:12]}"
         left = {n: k for n in kit.names if (k := canary.key_of(bench.grader, n)) not in _proved}
         problem = canary.examine(bench.grader, list(left)) if left else ""
-    except Exception as error:  # the course does not load, or the sandbox does not start here
+    except Exception as error:  # for example, the course does not load or the sandbox does not start
         return f"{type(error).__name__}: {error}"
     if not problem:
         _proved.update(left.values())
@@ -151,7 +151,7 @@ def _at_work(key: str) -> Iterator[Bench | None]:
 
 
 def _watch() -> None:
-    """Forget courses after LEASE seconds without a request, until none is left."""
+    """Delete each course after LEASE seconds without a request, until no course is left."""
     while True:
         time.sleep(min(LEASE, 10))
         with _lock:

@@ -1,1 +1,1 @@
-"""Real devices: programs that were judged on simulated devices run on them as well, for their values."""
+"""Real devices, on which the grader also runs programs to compare their values with those of simulated devices."""

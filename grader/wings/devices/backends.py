@@ -16,11 +16,11 @@ class Backend:
     """A kind of devices.
 
     Attributes:
-        name: its name in ``--backend``.
-        platform: its name in JAX.
-        factors: the epsilon to which operands of a float32 matmul are rounded by default; 0 if they are not rounded.
-            Products of elements are summed in float32.
-        install: the command that makes JAX find such devices.
+        name: the backend's name in ``--backend``.
+        platform: the backend's name in JAX.
+        factors: the epsilon of the type to which operands of a float32 matmul are rounded by default; 0 without
+            rounding. Products of elements are summed in float32.
+        install: the command with which JAX finds such devices.
     """
 
     name: str
@@ -29,8 +29,8 @@ class Backend:
     install: str = ""
 
 
-# TPU: bfloat16, 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). GPU: TF32, 11 significant bits,
-# on NVIDIA Ampere and newer. Older GPUs do not round, and are judged with the same tolerance.
+# TPUs round operands to bfloat16, with 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). NVIDIA
+# GPUs since Ampere round to TF32, with 11 significant bits. Older GPUs do not round, but get this tolerance.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),

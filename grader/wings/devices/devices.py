@@ -1,8 +1,8 @@
-"""Programs run for their values on real devices, or on those of several processes, besides the simulated ones.
+"""Run programs on real devices, or on the devices of several processes, in addition to simulated devices.
 
-A program's facts (collectives, bytes, FLOPs, memory, layout) come from the simulated devices as always. The other
-devices only give values, so that their compiler cannot cost a point, and a check without values needs no device. If a
-mesh needs more devices than there are, or the devices do not run the program, its values are ``Unseen``.
+A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. From real devices come
+only values. So a real compiler cannot cost a point, and a check without values needs no real device. If a mesh needs
+more devices than are available, or the devices cannot run the program, the values from real devices are ``Unseen``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from grader.wings.devices.backends import CPU, Backend
 from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
-WALL = 180.0  # seconds for a program: devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # at most this many rounds of timing, and this many calls in a round
+WALL = 180.0  # the most seconds of wall time for a program, because devices may wait for each other forever
+ROUNDS, CALLS = 7, 20  # the most rounds of timing, and the most calls in a round
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -39,20 +39,19 @@ class NoDevices(CourseError):
 
 
 class RealDevices:
-    """The devices of one backend on this machine, in one process or in several with one mesh. Runs one program at a
-    time.
+    """The devices of one backend on this machine. Several processes may share one mesh. Runs one program at a time.
 
     Args:
         backend: the kind of devices.
-        tier: isolation of the processes; none if an accelerator cannot be reached from inside (``tell`` reports it).
+        tier: isolation of the processes. They run without isolation if the sandbox prevents access to an accelerator.
         limits: limits on a program.
         simulated: number of devices that a CPU simulates, over all processes.
-        processes: number of processes; the devices are those of all.
-        tell: called with one line on processes that are less confined than requested.
+        processes: number of processes that share the mesh.
+        tell: called with one line if processes are less confined than requested.
 
     Attributes:
-        times: whether programs are timed on them as well.
-        kind, count: a device's name for itself, and the number of devices.
+        times: whether programs are also timed on the devices.
+        kind, count: the name that a device reports, and the number of devices.
 
     Raises NoDevices.
     """
@@ -106,10 +105,10 @@ class RealDevices:
     def outputs(
         self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
     ) -> list[list[list[Sharded]]]:
-        """Return these devices' shards of the results on each of the ask's inputs; see ``Observation.elsewhere``.
+        """Return these devices' shards of the results for each of the ask's inputs, see ``Observation.elsewhere``.
 
         Args:
-            request: the ask in the form for the process that runs programs.
+            request: the ask as a request to the process that runs programs.
             seen: the program's observation on simulated devices.
         """
         need = prod(ask.mesh.values())
@@ -126,10 +125,10 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return a call's seconds here, per round those of the slowest process; or the reason why it was not timed."""
+        """Return the seconds of a call in each round, by the slowest process; or the reason why there are none."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
-        rounds, found = (2, 1), ()  # first a trial, then rounds with enough calls
+        rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
         for _ in ("first", "last"):
             replies = self._asked(request, program, [], times=rounds)
             if isinstance(replies, str):
@@ -150,7 +149,7 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return each process's answer, or the reason why one has none. Processes that die run again, once."""
+        """Return each process's answer, or the reason why a process has no answer. If one dies, try once more."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
@@ -171,7 +170,7 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start the processes, connect them, and return what they find."""
+        """Start the processes, connect them with each other, and return the devices or the problem that they report."""
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))
@@ -181,7 +180,7 @@ class RealDevices:
         return next((one for one in found if "problem" in one), found[0])
 
     def _each(self, do: Callable[[Worker], T]) -> list[T]:
-        """Call ``do`` for all processes in parallel. If one dies, end the others, which would wait, and raise."""
+        """Call ``do`` for all processes in parallel. If a process dies, end all, because they would wait, and raise."""
         running = [self._pool.submit(do, worker) for worker in self.workers]
         try:
             return [future.result() for future in running]
@@ -196,8 +195,8 @@ class RealDevices:
 
 
 def gathered(replies: Sequence[Reply], devices: int) -> Reply:
-    """Return the shards of several processes as one process with all devices would."""
-    # On a small mesh some processes have no device.
+    """Merge the answers of several processes into the answer that one process with all devices would give."""
+    # Processes whose devices are all outside a small mesh have no shards.
     replies = [(header, held) for header, held in replies if header["devices"]]
     (first, _), *_ = replies
     runs, blobs = [], []
@@ -218,7 +217,7 @@ def gathered(replies: Sequence[Reply], devices: int) -> Reply:
 
 
 def why_not(backend: Backend, problem: str) -> str:
-    """Return one line on why devices are not available, and what to do."""
+    """Return a line with the reason why devices are not available, and what to do."""
     reason, asked = one(problem), f"--backend {backend.name}"
     held = re.search(r"already in use by process with pid (\d+)|libtpu_lockfile|already in use", problem, re.IGNORECASE)
     if backend.name == "tpu" and held:
@@ -232,7 +231,7 @@ def why_not(backend: Backend, problem: str) -> str:
 
 
 def one(text: str) -> str:
-    """Return the essence of JAX's message, in one line."""
+    """Return JAX's message as one line, without general advice."""
     line = " ".join(text.split())
     line = re.sub(r"^Unable to initialize backend '\w+': ", "", line)
     return re.sub(r" \(you may need to uninstall.*|\(set JAX_PLATFORMS=.*", "", line)[:200].rstrip(" .")

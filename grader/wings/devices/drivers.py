@@ -1,7 +1,8 @@
-"""The files and settings of this machine that a process needs to use its accelerator.
+"""The files and settings of this machine that a process needs to use an accelerator.
 
-Only the process that runs programs on it gets them, never learner Python. Such a process may read ``/proc`` and
-``/sys``, as drivers do, and has no limit on address space, because drivers reserve more than a machine has.
+Only the process that runs programs on the accelerator gets access, never learner Python. Such a process may read
+``/proc`` and ``/sys``, which drivers read. Such a process has no limit on address space, because drivers reserve more
+than the machine's memory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from grader.wings.devices.backends import CPU, Backend
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver: packages of its JAX plugin, patterns of files to read and to write, environment settings to keep."""
+    """A driver's needs: packages of the JAX plugin, patterns of files to read and to write, environment variables."""
 
     packages: tuple[str, ...]
     read: tuple[str, ...]
@@ -26,7 +27,7 @@ class Driver:
     fixed: tuple[tuple[str, str], ...] = ()
 
 
-SHARED = "/dev/shm"  # memory shared with the driver's helpers
+SHARED = "/dev/shm"  # memory that processes of the driver share
 EVERY = ("/proc", "/sys", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/hosts")
 DRIVERS = {
     "gpu": Driver(
@@ -47,7 +48,7 @@ DRIVERS = {
 
 
 def extra_of(backend: Backend) -> Extra:
-    """Return the extra access of a process that runs programs on such devices; none for simulated ones."""
+    """Return the extra access for a process that runs programs on devices of this backend."""
     if backend.name not in DRIVERS:
         return Extra(platform=backend.platform, unlimited=backend is not CPU)
     return Extra(
@@ -60,7 +61,7 @@ def extra_of(backend: Backend) -> Extra:
 
 
 def packages(backend: Backend) -> list[str]:
-    """Return the folders of the driver's JAX packages; empty if none is installed."""
+    """Return the folders of the driver's JAX packages; [] if no such package is installed."""
     driver = DRIVERS.get(backend.name)
     specs = [importlib.util.find_spec(name) for name in driver.packages] if driver else []
     return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
@@ -79,12 +80,12 @@ def writable(backend: Backend) -> list[str]:
 
 
 def present(backend: Backend) -> bool:
-    """Return whether there is any such device, judging by files."""
+    """Return whether a device file of this backend exists on this machine."""
     return any(path.startswith("/dev/") and path != SHARED for path in writable(backend))
 
 
 def settings(backend: Backend) -> dict[str, str]:
-    """Return the current environment variables that the driver reads. No other variables are passed on."""
+    """Return the environment variables to pass on: those that the driver reads, as they are, and fixed ones."""
     driver = DRIVERS.get(backend.name)
     if driver is None:
         return {}

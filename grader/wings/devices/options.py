@@ -34,12 +34,12 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
 
 
 def doctor() -> list[MachineCheck]:
-    """Return a line for each kind of accelerator, or none if JAX does not work here."""
+    """Return a line for each kind of accelerator; [] if JAX does not work on this machine."""
     return [] if jax_problem() else [accelerator(backend) for backend in BACKENDS.values() if backend is not CPU]
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Check that programs can run on such devices here. JAX may take minutes, so files are checked first."""
+    """Check that programs can run on devices of this backend. Device files are checked first, because JAX is slow."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")

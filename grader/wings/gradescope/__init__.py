@@ -1,1 +1,1 @@
-"""Gradescope: an autograder to upload, and what it runs there."""
+"""Gradescope: an autograder to upload, and the program that Gradescope runs."""

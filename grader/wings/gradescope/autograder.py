@@ -1,8 +1,8 @@
-"""Gradescope: the autograder zip, and the program in it.
+"""Gradescope: the autograder zip, and the program that grades on Gradescope.
 
-``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions. It pins the versions that
-are installed here, so that verdicts are equal there. On Gradescope, ``python -m grader.wings.gradescope.autograder
-/autograder`` reads the submission and writes results.json.
+``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions. The zip pins the versions
+that are installed on this machine, so that Gradescope gives equal verdicts. On Gradescope, ``python -m
+grader.wings.gradescope.autograder /autograder`` reads the submission and writes results.json.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
     """Write the autograder for these exercises.
 
     Args:
-        isolation: none, for a Gradescope image without a working sandbox; then learner code runs unconfined.
+        isolation: the isolation tier on Gradescope. With "none", for an image without a working sandbox, learner code
+            runs unconfined.
     """
     if not course.solved:
         raise CourseError("an autograder needs the solutions; this is the learners' release")
@@ -93,7 +94,7 @@ def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
 
 
 def points(course: Course, names: list[str]) -> float:
-    """Return the points to set for the assignment on Gradescope. Extensions are extra credit on top of them."""
+    """Return the points to set for the assignment on Gradescope. Extensions are extra credit on top of these points."""
     counted = (n for n in names if not course.exercise(n).extension)
     return round(sum(course.exercise(n).points * course.weight(n) for n in counted), 6)
 
@@ -112,12 +113,12 @@ def _course(course: Course) -> dict[str, Path]:
 
 
 def setup_script() -> str:
-    """Return a script that installs the Python in use here, which supports these versions, and the versions."""
+    """Return a script that installs this machine's version of Python, and this machine's versions of packages."""
     return SETUP.format(python=f"{sys.version_info[0]}.{sys.version_info[1]}", requirements=" ".join(requirements()))
 
 
 def requirements() -> list[str]:
-    """Return the package's dependencies at the versions that are installed here."""
+    """Return the dependencies of shardlings, pinned to the versions that are installed on this machine."""
     found = []
     for line in dependencies():
         name = re.split(r"[\s<>=!~;\[]", line, maxsplit=1)[0]
@@ -136,7 +137,7 @@ def main(root: Path) -> None:
     try:
         results = results_of(graded(root))
     except (CourseError, NoIsolation) as error:
-        print(clean(error))  # Gradescope shows printed text to the staff only
+        print(clean(error))  # Gradescope shows printed text only to the staff
         results = not_graded()
     except Exception as error:
         traceback.print_tb(error.__traceback__, file=sys.stdout)
@@ -164,7 +165,7 @@ def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers
 
 
 def student_in(path: Path) -> str:
-    """Return the student: the e-mail address before the @, by which courses know students."""
+    """Return the student's name: the e-mail address in Gradescope's metadata, up to the @."""
     try:
         users = json.loads(path.read_text(encoding="utf-8"))["users"]
         return str(users[0]["email"]).split("@")[0] or "me"
@@ -173,7 +174,7 @@ def student_in(path: Path) -> str:
 
 
 def results_of(report: Report) -> dict[str, Any]:
-    """Return a report for Gradescope: one test per result. Hidden ones show once grades are published."""
+    """Return a report for Gradescope: one test per result. Hidden results appear when grades are published."""
     notes = [*report.notes, *(f"{e.exercise}: {n}" for e in report.exercises for n in e.notes)]
     pending = [pending_text(report.pending)] if report.pending else []
     lines = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + pending
@@ -208,7 +209,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 
 
 def not_graded() -> dict[str, Any]:
-    """Return results without score and tests (an empty list would be 0 points), which Gradescope shows as a failure."""
+    """Return results that Gradescope shows as a failure. They have no score and no tests: empty tests mean 0 points."""
     return {
         "output": "The grader itself failed, and the staff will review it. Your submission is safe.",
         "output_format": "text",

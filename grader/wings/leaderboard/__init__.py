@@ -1,1 +1,1 @@
-"""A class's leaderboard: step times by the clock, under the names that learners gave themselves."""
+"""A class's leaderboard: step times by the clock, under names that the learners chose."""

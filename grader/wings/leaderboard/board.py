@@ -1,6 +1,7 @@
-"""A class's leaderboard: students who asked for a place, in the order of the clock's step times for their programs.
+"""A class's leaderboard: the students who set a leaderboard_name, in the order of the clock's step times.
 
-It shows only names that students chose. These are untrusted, and names of persons in the class are refused.
+The leaderboard shows only names that students chose. These names are untrusted, and a chosen name must not be the name
+of a person in the class.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,29}")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the board. ``step``: picoseconds. Equal times share a rank. ``student`` is for the staff only."""
+    """A line of the leaderboard. ``step``: picoseconds. Equal times share a rank. ``student`` is only for the staff."""
 
     rank: int
     name: str
@@ -28,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The places, best first. ``left_out``: students who asked but have no place, with reasons, for the staff only."""
+    """The places, best first. ``left_out``: student -> reason for students who set a name but have no place."""
 
     exercise: str
     title: str
@@ -37,18 +38,18 @@ class Board:
 
 
 class NoBoard(Exception):
-    """There is nothing to rank, or no exercise was chosen. The message is one line."""
+    """No student can be ranked, or the exercise is ambiguous. The message is one line."""
 
 
 def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[str] = ()) -> Board:
-    """Return the board of one exercise: students who passed all of its checks and gave a name.
+    """Return the leaderboard of one exercise: students who passed all checks of the exercise and set a name.
 
     Args:
-        exercise: its id; "" for the one in which names were given.
-        known: names of persons, besides the reports' students, that must not be used here.
+        exercise: the exercise's id; "" for the only exercise in which students set names.
+        known: further names of persons that students must not choose, in addition to the students in reports.
 
     Raises:
-        NoBoard: no student asked for a place, or students did in several exercises.
+        NoBoard: no student set a name, or students set names in several exercises.
     """
     reports = list(reports)
     asked = [
@@ -73,7 +74,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
 
 def step_of(report: ExerciseReport) -> int | None:
-    """Return the step time of the first program that was timed at sizes that learners see, or None."""
+    """Return the step time of the first program that was timed with public sizes, or None."""
     return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
 
 
@@ -82,7 +83,7 @@ def milliseconds(step: int) -> str:
 
 
 def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
-    """Return why this report has no place, or "" if it has one."""
+    """Return the reason why this report has no place on the leaderboard, or "" if it has a place."""
     if any(r.status != "passed" for r in report.results if r.kind == "check"):
         return "some checks did not pass"
     if not step_of(report):
@@ -95,19 +96,19 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether a name may mean a person: all words of one are in the other, or they differ only in blanks."""
+    """Return whether a name may mean a person: one has all words of the other, or both differ only in blanks."""
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name without accents, case, punctuation and an address's host."""
+    """Return the words of a name, without accents, upper case, punctuation and the host of an e-mail address."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name.split("@")[0]) if not unicodedata.combining(c))
     return re.findall(r"[^\W_]+", plain.casefold())
 
 
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
-    """Return the places with ranks, and with numbers for names that occur several times."""
+    """Return the places with ranks. Repeated names get numbers."""
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:
         seen[name.casefold()] += 1

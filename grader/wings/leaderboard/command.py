@@ -32,10 +32,10 @@ def leaderboard(
     roster: RosterOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the students who set a leaderboard_name by the clock's step time, under that name.
+    """Rank the students who set a leaderboard_name by the clock's step time.
 
-    The page and the table show no other name of a student. Notes give the reason for each student who asked and is not
-    ranked.
+    The page and the table show only leaderboard names. For each student who set a name and is not ranked, a note gives
+    the reason.
     """
     listed = roster_in(roster)
     known = [row["Student"] for row in listed.rows] if listed else []

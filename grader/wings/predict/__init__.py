@@ -1,4 +1,4 @@
-"""Predicted and measured times: a few fixed programs, timed on the available devices. Nothing here is graded.
+"""Predicted and measured times of a few fixed programs on the available devices. Predictions are not graded.
 
-In: a prediction, made before measuring. Out: times of calls, and the fitted model. Programs run in their own process.
+In: a prediction, made before measuring. Out: times of calls, and a fitted model. Programs run in their own process.
 """

@@ -1,4 +1,4 @@
-"""The timed programs and sizes, and a model of their times with three parameters."""
+"""The programs and sizes that ``profile`` times, and a model of these times with three parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COLLECTIVES = {"all_gather": 1, "all_reduce": 2}
-"""Number of times that the array goes round the ring."""
+"""How often a collective sends the array round the ring."""
 LIMITS = {"alpha": (1e-12, 1e2), "beta": (1.0, 1e18), "flops": (1.0, 1e21)}
 """The plausible range of each parameter."""
 PROGRAMS = Path(__file__).with_name("programs.py")
@@ -15,7 +15,7 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 
 @dataclass(frozen=True)
 class TimeModel:
-    """A machine as three numbers: seconds of a hop, bytes/s of a link, FLOP/s of a device."""
+    """A model of a machine: ``alpha`` seconds of a hop, ``beta`` bytes/s of a link, ``flops`` FLOP/s of a device."""
 
     alpha: float
     beta: float
@@ -36,14 +36,14 @@ class Case:
         return f"{self.size >> 20} MiB" if self.size >> 20 else f"{self.size >> 10} KiB"
 
     def runs_on(self, devices: int) -> bool:
-        """Return whether its arrays can be cut evenly, and whether collectives have another device to send to."""
+        """Return whether the arrays can be cut evenly and, for a collective, whether there are several devices."""
         return self.size % (4 * devices) == 0 and (devices > 1 or self.program not in COLLECTIVES)
 
     def hops(self, devices: int) -> int:
         return COLLECTIVES[self.program] * (devices - 1)
 
     def crossed(self, devices: int) -> float:
-        """Return the bytes that cross each link of a ring, one way round."""
+        """Return the bytes that cross each link of a ring in one direction."""
         return COLLECTIVES[self.program] * self.size * (devices - 1) / devices
 
     def flops(self, devices: int) -> float:
@@ -68,7 +68,7 @@ CASES = tuple(
 
 
 def digest() -> str:
-    """Return a digest of the programs' text and sizes."""
+    """Return a digest of the programs' source code and sizes."""
     return hashlib.sha256(PROGRAMS.read_bytes() + repr(CASES).encode()).hexdigest()[:16]
 
 
@@ -77,6 +77,6 @@ def cases_on(devices: int) -> list[Case]:
 
 
 def source() -> str:
-    """Return the source text of the functions that devices run."""
+    """Return the source code of the functions that devices run."""
     text = PROGRAMS.read_text(encoding="utf-8")
     return text[text.index("def all_gather") : text.index("def on_devices")].rstrip()

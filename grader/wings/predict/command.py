@@ -1,4 +1,4 @@
-"""``predict`` and ``profile``: predict first, measure afterwards, on the available devices. Never graded."""
+"""The commands ``predict`` and ``profile``: predict times, then measure them on the available devices. Not graded."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def predict(
 def predict_step(
     course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
 ) -> None:
-    """Keep a prediction of a step's time on a slice, or show the kept ones. Raises CourseError."""
+    """Store a prediction of a step's time on a slice; without numbers, show stored ones. Raises CourseError."""
     exercise, task = chosen(course, name)
     tasks = list(dict.fromkeys(call.task.name for call in calls_of(exercise, task)))
     if len(tasks) > 1:
         raise CourseError(f"{name} has several tasks: predict one of {', '.join(tasks)}")
     mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
-    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises if the clock has no timeline for it
+    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises CourseError if the step has no timeline
     place = folder_of(course, exercise.id, work)
     command = f"{tasks[0]} --on {wanted.on}{option_text('mesh', mesh)}{option_text('dims', dims)}"
     if not numbers:
@@ -120,7 +120,7 @@ def option_text(name: str, sizes: Mapping[str, int]) -> str:
 
 
 def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> None:
-    """Show the predictions of a step, or how to make one."""
+    """Show the predictions of a step, or how to make a prediction."""
     if as_json:
         print_json({"predictions": [vars(one) for one in kept]})
         return
@@ -197,13 +197,13 @@ def profile(
 
 
 def expect_new(trace: Path | None) -> None:
-    """Raise CourseError if the trace's folder exists, because old and new files would mix."""
+    """Raise CourseError if the folder for the trace exists, because old and new files would mix."""
     if trace is not None and os.path.lexists(trace):
         raise CourseError(f"{trace} already exists; name a new folder")
 
 
 def beside(course: Course, name: str, work: Path | None) -> Path:
-    """Return the learner's folder for the exercise ``PROFILED``. Raises CourseError for any other exercise."""
+    """Return the learner's folder for the exercise PROFILED. Raises CourseError if ``name`` is not PROFILED."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
             f"{name} has no programs to predict and profile; L2 has: {PROFILED}. How long a step of yours takes on a slice: "
@@ -228,7 +228,7 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
 
 
 def number_of(name: str, text: str) -> float:
-    """Return a positive number with a unit of its kind, in SI. Raises CourseError."""
+    """Return the number in ``text``, in SI units. Raises CourseError for a wrong unit or an implausible number."""
     (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": (1e-12, 1e6)}[name]
     try:
         answer = parse(text, "")
@@ -254,7 +254,7 @@ def describe(found: dict[str, Any]) -> str:
 
 
 def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
-    """Show the programs to predict, and the kept predictions."""
+    """Show the programs to predict, and the stored predictions."""
     n = found["count"]
     say(f"On {describe(found)}, N = {n}, each of these is run by every device:\n")
     say(source() + "\n")
@@ -281,7 +281,7 @@ def line_text(line: TimeModel) -> str:
 
 
 def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
-    """Show the table of times, the fitted model, and warnings about them."""
+    """Show the table of times, the fitted model, and warnings about the measurement."""
     n = found["count"]
     say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
     say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")

@@ -1,4 +1,4 @@
-"""Predictions and measurements in chronological order: a file of JSON lines that is only ever extended."""
+"""Predictions and measurements in chronological order, in a file of JSON lines. Existing lines never change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.wings.predict.process import NotMeasured
 
 @dataclass(frozen=True)
 class Prediction:
-    """A prediction. ``late``: these programs had been measured on these devices before."""
+    """A prediction. ``late``: whether the programs had been measured on these devices before."""
 
     at: str
     line: TimeModel
@@ -25,7 +25,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Journal:
-    """The file and its parsed lines."""
+    """The file of predictions and measurements, and the parsed lines."""
 
     path: Path
     text: str

@@ -1,4 +1,4 @@
-"""The timing process, started by ``process``. It prints one JSON object and runs no learner code."""
+"""The timing program, which ``process`` starts as a process. It prints one JSON object and runs no learner code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from grader.wings.predict.cases import Case, cases_on
 from grader.wings.predict.programs import on_devices
 
 LEAST, MOST, SECONDS = 5, 30, 0.5
-"""Fewest and most calls of a program after its first, and the seconds after which they stop."""
+"""Fewest and most calls of a program after the first call, and the seconds after which calls stop."""
 
 
 def main() -> None:
-    """Describe the devices (``devices``), and time programs on them (``time``), with a trace if a folder is given."""
+    """Print facts about the devices and, for the word ``time``, times of programs; with a folder also a trace."""
     what, *folder = sys.argv[1:]
     found = devices()
     if what == "time":
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Return what the profiler recorded for the largest case of each program."""
+    """Return the times that JAX's profiler recorded for the largest case of each program."""
     programs = {}
     for case in {case.program: case for case in cases}.values():
         program, arguments, _ = on_devices(case.program, case.size, mesh)
@@ -43,7 +43,7 @@ def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict
 
 
 def devices() -> dict[str, Any]:
-    """Describe the devices. The largest power of two of them is used, so that every array can be cut."""
+    """Return facts about the devices. ``count`` is a power of two, so that every array can be cut evenly."""
     one, there = jax.devices()[0], jax.device_count()
     return {
         "count": 1 << (there.bit_length() - 1),
@@ -57,7 +57,7 @@ def devices() -> dict[str, Any]:
 
 
 def calls(case: Case, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Return the times of all calls of a program. The first call compiles. Each call ends before the next begins."""
+    """Return the times of all calls of a program. The first call compiles. Each call ends before the next call begins."""
     program, arguments, cut = on_devices(case.program, case.size, mesh)
     jax.block_until_ready(arguments)
     made: list[dict[str, Any]] = []

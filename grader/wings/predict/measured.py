@@ -1,4 +1,4 @@
-"""Times of calls by program, and the model that fits them."""
+"""Times of calls by program, and the model that fits these times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.wings.predict.cases import CASES, Case, TimeModel
 
 @dataclass(frozen=True)
 class Timed:
-    """One program: the seconds of its calls. The ``first`` one compiled and is not among ``seconds``."""
+    """One program's times. ``first``: seconds of the first call, which compiled. ``seconds``: of all later calls."""
 
     case: Case
     first: float
@@ -26,14 +26,14 @@ class Timed:
 
     @property
     def spread(self) -> float:
-        """The interquartile range of the calls, relative to the median."""
+        """The interquartile range of the calls' times, relative to the median."""
         low, _, high = quantiles(self.seconds, n=4)
         return (high - low) / self.typical
 
 
 @dataclass(frozen=True)
 class Fit:
-    """α and β of the gathers, FLOP/s of the largest matmul; None if not measured, or smaller than the spread."""
+    """α and β of the all-gathers, FLOP/s of the largest matmul. None for a number that the times do not determine."""
 
     alpha: float | None
     beta: float | None
@@ -46,7 +46,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return each program's calls. The timing process waited for each call, and no input was whole beforehand."""
+    """Return each program's times, from the call to the finished result."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]
@@ -70,7 +70,7 @@ def fit(measured: Sequence[Timed], devices: int) -> Fit:
 
 
 def learners_log(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the gathers in the form that L2's ``durations`` takes."""
+    """Return the calls of all-gathers in the form that the function ``durations`` of exercise L2 takes."""
     return [
         {"bytes": c["size"]} | {key: c[key] for key in ("cut", "called", "returned", "ready")}
         for c in calls

@@ -1,4 +1,4 @@
-"""Start the process that times programs, wait for it, and read its one answer."""
+"""Start the process that times programs, wait until it ends, and read its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.wing import WingError
 
 PACKAGE = Path(__file__).parents[2]
 COUNT = "xla_force_host_platform_device_count"
-# The current folder must not be on the import path, because its files could shadow modules.
+# The current folder must not be on the import path, because files in it could shadow modules.
 START = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import grader; del sys.path[0]; from grader.wings.predict.measure import main; main()"
 
 
@@ -22,10 +22,10 @@ class NotMeasured(WingError):
 
 
 def ask(simulated: int, *words: str) -> dict[str, Any]:
-    """Return the process's answer. It uses accelerators if JAX finds them, else ``simulated`` CPU devices.
+    """Return the answer of a new timing process, which uses accelerators if JAX finds any, else simulated devices.
 
     Raises:
-        NotMeasured: it ended without an answer.
+        NotMeasured: the process ended without an answer.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     if COUNT not in flags:

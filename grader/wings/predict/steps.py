@@ -1,4 +1,4 @@
-"""Predicted step times of programs on a slice, in chronological order: a text file, never changed, only extended."""
+"""Predicted step times of programs on a slice, in chronological order, in a file. Existing lines never change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class Step:
-    """A prediction: ``seconds`` of one step of a task on a slice. Empty mesh or sizes mean the declared ones."""
+    """A prediction: ``seconds`` of one step of a task on a slice. With empty mesh or sizes, for the declared ones."""
 
     task: str
     on: str
@@ -26,7 +26,7 @@ class Step:
     at: str = ""
 
     def is_about(self, task: str, on: str, mesh: Mapping[str, int], dims: Mapping[str, int]) -> bool:
-        """Return whether it predicts this program. ``dims``: sizes that were used instead of the declared ones."""
+        """Return whether the prediction is for this program. ``dims``: sizes that replace declared sizes."""
         return (self.task, self.on, dict(self.dims)) == (task, on, dict(dims)) and self.mesh in ({}, dict(mesh))
 
 
@@ -49,7 +49,7 @@ def _step(path: Path, number: int, line: bytes) -> Step:
 
 
 def keep(folder: Path, one: Step) -> Path:
-    """Append a prediction to the folder's file KEPT; return the path. Raises NotMeasured as ``predictions`` does."""
+    """Append a prediction to the folder's file KEPT; return the path. Raises NotMeasured if a line is invalid."""
     predictions(folder)
     path = folder / KEPT
     before = path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -1,4 +1,4 @@
-"""JAX's profiler on the largest case of each program, and its trace summed by opcode."""
+"""Run programs under JAX's profiler, and sum the times in the profiler's trace by opcode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLS = 3
 
 
 def record(folder: str, programs: Mapping[str, tuple[Any, Any]], devices: int) -> list[dict[str, Any]]:
-    """Run each (compiled, arguments) a few times under the profiler. Return seconds by program and opcode."""
+    """Run each program, given as (compiled, arguments), under the profiler. Return seconds by program and opcode."""
     import jax
 
     with jax.profiler.trace(folder):
@@ -29,7 +29,7 @@ def record(folder: str, programs: Mapping[str, tuple[Any, Any]], devices: int) -
 
 
 def opcodes_of(hlo: str) -> tuple[str, dict[str, str]]:
-    """Return the module's name, and the opcode of each instruction, because names in a trace are arbitrary."""
+    """Return the HLO module's name, and instruction name -> opcode, because a trace has only names of instructions."""
     module = re.match(r"HloModule ([^\s,]+)", hlo)
     return module[1] if module else "", dict(re.findall(r"%(\S+) = .*? ([a-z][a-z-]*)\(", hlo))
 
@@ -42,7 +42,7 @@ def events_in(path: Path) -> list[dict[str, Any]]:
 def by_opcode(
     events: Iterable[Mapping[str, Any]], opcodes: Mapping[tuple[str, str], tuple[str, str]], devices: int
 ) -> list[dict[str, Any]]:
-    """Return the seconds of one call on one device. Instructions of other programs are left out."""
+    """Return the average seconds of each opcode in one call on one device, for the programs in ``opcodes``."""
     total: dict[tuple[str, str], float] = {}
     for event in events:
         arguments = event.get("args", {})

@@ -1,1 +1,1 @@
-"""The published course: the students' release, or the solutions to read, on a branch or in a folder."""
+"""Publish the course: the students' release, or the solutions to read, on a branch or in a folder."""

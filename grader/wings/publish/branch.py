@@ -1,4 +1,4 @@
-"""Files as a commit on a branch of their own. The working tree, the index and HEAD stay unchanged."""
+"""Commit files to a separate branch. The working tree, the index and HEAD stay unchanged."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from grader.course.folders import write_files
 from grader.sandbox.temporary import home
 
 MARK = "Published-tree"
-"""The line of a commit's message that names its tree, which shows that ``publish`` made the commit."""
+"""The key of a line in commit messages. The line names the commit's tree if ``publish`` made the commit."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """The branch's state. ``new``: whether a commit was added. ``changed``: files that differ from the one before."""
+    """The branch's state. ``new``: whether a commit was added. ``changed``: number of files that the commit changes."""
 
     branch: str
     commit: str
@@ -28,17 +28,17 @@ class Published:
 
 
 class Repository:
-    """The git repository of a folder. Raises CourseError, in one line, for everything that git refuses."""
+    """The git repository of a folder. If git refuses a command, methods raise CourseError, in one line."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._run("rev-parse", "--git-dir")
 
     def publish(self, branch: str, files: Mapping[str, str]) -> Published:
-        """Make the branch hold these files. Adds a commit to the last published one, or none if nothing changed.
+        """Make the branch contain exactly these files. Adds one commit if a file changed, else none.
 
         Raises:
-            CourseError: the branch is checked out, or has a foreign commit; git is missing, or refuses.
+            CourseError: the branch is checked out, ``publish`` did not make the branch's last commit, or git fails.
         """
         ref = f"refs/heads/{branch}"
         if place := self._checked_out(ref):
@@ -46,7 +46,7 @@ class Repository:
                 f"the branch {branch} is checked out in {place}; switch to another one there, then publish"
             )
         here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
-        before = there if self._is_before(here, there) else here  # origin's branch is newer if another clone published
+        before = there if self._is_before(here, there) else here  # origin's is newer after another clone published
         if before:
             self._refuse_foreign(branch, before)
         tree = self._tree(files)
@@ -70,13 +70,13 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether the fetched commit is a descendant of the local one, if any."""
+        """Return whether the fetched commit descends from the local commit, or exists without a local commit."""
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here
 
     def _checked_out(self, ref: str) -> str:
-        """Return the working tree that has this branch checked out, or ""."""
+        """Return the path of the working tree that has this branch checked out, or ""."""
         place = ""
         for line in self._run("worktree", "list", "--porcelain").splitlines():
             word, _, rest = line.partition(" ")
@@ -97,7 +97,7 @@ class Repository:
             )
 
     def _tree(self, files: Mapping[str, str]) -> str:
-        """Return the tree of these files, made with a temporary index."""
+        """Return the id of a git tree with these files, made with a temporary index."""
         with tempfile.TemporaryDirectory(dir=home()) as temporary:
             root = Path(temporary, "files")
             write_files(root, files)
@@ -118,7 +118,7 @@ class Repository:
     def _run(
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
-        """Return git's output, or "" if it exits with a code of ``ok`` other than 0."""
+        """Return git's output, or "" if git exits with a code other than 0 that is in ``ok``."""
         plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
         try:

@@ -1,7 +1,7 @@
-"""GitHub Classroom: the output of ``shardlings check --json`` in the form that its reporter reads.
+"""GitHub Classroom: convert the output of ``shardlings check --json`` to the form that Classroom's reporter reads.
 
-The reporter (``autograding-grading-reporter``) adds up ``score`` of the tests, out of ``max_score``. Questions cannot
-be judged without the course's answers, so they give no points here.
+The reporter (``autograding-grading-reporter``) adds up ``score`` of the tests, out of ``max_score``. Questions give no
+points on GitHub Classroom, because the answers are not available there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _test(exercise: ExerciseReport) -> dict[str, Any]:
 
 
 def encoded(path: Path) -> str:
-    """Return the results encoded for the reporter. Without a report, they are an error without points."""
+    """Return the results, encoded for the reporter. Without a readable report, these are an error and 0 points."""
     try:
         results = results_of(Report.model_validate_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -72,7 +72,7 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """Print a note if files are published that differ from the last commit."""
+    """Print a note if files to publish differ from the last commit."""
     if changed := repository.uncommitted("course.yaml", "solutions"):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         tell("note", f"published with uncommitted changes: {changed[0]}{more}")

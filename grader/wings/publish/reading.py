@@ -1,4 +1,4 @@
-"""The solutions as pages, with statements, checks, and the reasons why misconceptions fail."""
+"""The solutions as Markdown pages, with statements, checks, and the reasons why misconceptions fail."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from grader.exercise import Check, Exercise, Misconception, Quantity, Question, 
 from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
 
 SOLUTIONS = "solutions"
-ANYBODY = "anybody"  # a made-up student, for pages of courses with individual numbers
+ANYBODY = "anybody"  # a made-up student, for example numbers in courses where each student has different numbers
 OWN = "\n\nEach student has different numbers. These are an example."
 
 
 def solution_files(course: Course) -> dict[str, str]:
-    """Return path -> text: the exercises, for each one a page and its solution as a submission, and the index.
+    """Return path -> text: the exercises, each exercise's page and solution file, the index, and common files.
 
     Raises:
         CourseError: the course cannot be released, or contains its secret seed.
@@ -40,7 +40,7 @@ def solution_files(course: Course) -> dict[str, str]:
 
 
 def _index(course: Course) -> str:
-    """Return a table for each module: the pages, stars, and numbers of misconceptions."""
+    """Return a table for each module, with links to pages and solutions, stars, and numbers of misconceptions."""
     parts = []
     for module in course.config.modules:
         if not module.exercises:
@@ -114,12 +114,12 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code of the declaration with this name, or a note for one that is made in a loop."""
+    """Return the code of the declaration with this name, or a sentence if the author made the declaration in a loop."""
     part: Any = text.get(name)
     return fenced(undecorated(part).strip("\n")) if part is not None else "(made in a loop: see the course's own file)"
 
 
 def fenced(code: str) -> str:
-    """Return Python code in a fence that is longer than any run of backticks in it."""
+    """Return Python code in a Markdown fence that is longer than any run of backticks in the code."""
     ticks = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", code) or [""]))
     return f"{ticks}python\n{code}\n{ticks}"

@@ -17,7 +17,7 @@ IGNORED = ".venv/\n__pycache__/\n.ipynb_checkpoints/\n/*.zip\n"
 
 
 def student_files(course: Course) -> dict[str, str]:
-    """Return path -> text of the students' release. Raises CourseError if it cannot be made, or would leak."""
+    """Return path -> text of the students' release. Raises CourseError if the release fails or would leak data."""
     files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()}
     files |= common_files(course)
     files["README.md"] = page(course, "student.md")
@@ -27,7 +27,7 @@ def student_files(course: Course) -> dict[str, str]:
 
 
 def common_files(course: Course) -> dict[str, str]:
-    """Return the files on every branch besides the exercises: the tool, and the course's licence if it has one."""
+    """Return the files that every branch has in addition to exercises: the tool, and the course's licence if any."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
     for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):
@@ -37,7 +37,7 @@ def common_files(course: Course) -> dict[str, str]:
 
 
 def page(course: Course, template: str, **more: str) -> str:
-    """Return a README with the names of this course. Raises CourseError for a course without exercises."""
+    """Return a README from a template, with this course's names. Raises CourseError for a course without exercises."""
     first = course.asked([])[0]
     words = {
         "@NAME@": course.config.name,
@@ -64,14 +64,14 @@ def _modules(course: Course) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text for a cell of a Markdown table."""
+    """Return text in a form for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is published although students must not get it.
+    """Yield a line for each published text that students must not get.
 
-    The tool is the installed package, equal for all courses, so only the course's seed could leak into it.
+    The tool is the installed package and equal for all courses, so only the course's seed is searched in the tool.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))
@@ -79,14 +79,14 @@ def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def seeds(course: Course, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files that contain the course's secret seed. The example's seed is public."""
+    """Yield a line for each file that contains the course's secret seed. The example course's seed is public."""
     seed = course.config.seed
     if len(seed) > 3 and seed != EXAMPLE_SEED:
         yield from (f"{path} holds the course's seed" for path, text in files.items() if seed in text)
 
 
 def refuse_leaks(found: Iterator[str]) -> None:
-    """Raise CourseError with the first leak and the number of further ones."""
+    """Raise CourseError with the first leak and the number of further leaks, if any leak was found."""
     if lines := list(found):
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         raise CourseError(f"nothing is published: {lines[0]}{more}; see: shardlings verify")

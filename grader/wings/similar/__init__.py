@@ -1,4 +1,4 @@
-"""Unusually similar submissions in a class, for a person to look at. This affects no score.
+"""Find unusually similar submissions in a class, for a person to review. Similarity affects no score.
 
-In: texts of code, by student. Out: pairs of students, and the passages that they share. Nothing is executed.
+In: source code, by student. Out: pairs of students, and the passages that each pair shares. No code is executed.
 """

@@ -1,4 +1,4 @@
-"""The command ``similar`` for staff. Submissions are read and never run."""
+"""The command ``similar`` for staff. It reads submissions and never runs them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def similar(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show pairs of students whose code is unusually similar for this class, side by side. It affects no score."""
+    """Show pairs of students whose code is unusually similar for this class, side by side. No score is affected."""
     found = solved_course_at(course, paths)
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
@@ -63,7 +63,7 @@ def similar(
 def compare_all(
     course: Course, works: Mapping[str, list[StudentCode]], names: list[str], words_of: WordsOf, *, quiet: bool
 ) -> dict[str, Comparison]:
-    """Return the comparison of each module."""
+    """Return module -> comparison of the students' code."""
     compared = {}
     with progress(len(works), "comparing", quiet=quiet) as step:
         for module, of_module in works.items():
@@ -76,7 +76,7 @@ def compare_all(
 def read_all(
     course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
 ) -> list[Submission]:
-    """Return the readable submissions. A note names each student without a readable file, with the reason."""
+    """Return the readable submissions. For each student without a readable file, print a note with the reason."""
     submissions, unread = [], []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
@@ -95,7 +95,7 @@ def read_all(
 
 
 def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people: People) -> None:
-    """Print the pairs that share the most, and how much was compared."""
+    """Print the pairs that share the most code, and the number of compared submissions."""
     for group in larger_groups(compared):
         names_of = a_few([with_name(student, people) for student in group.students], 10)
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
@@ -113,7 +113,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
 
 
 def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of three or more students. A group of two is one pair of the list."""
+    """Return the groups of three or more students. A group of two students is already listed as a pair."""
     return [group for group in groups(compared) if len(group.students) > 2]
 
 
@@ -136,7 +136,7 @@ def works_by_module(course: Course, submissions: list[Submission], names: list[s
 
 
 def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[str, list[Part]]:
-    """Return the parts by module, with each source once, even if it serves several exercises."""
+    """Return a submission's code by module. A source that serves several exercises is included only once."""
     found: dict[str, dict[str, Part]] = {}
     for exercise, source in submission.sources.items():
         if exercise in names:
@@ -148,7 +148,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
-    """Yield the course's solutions and misconceptions, because similarity to them does not suggest copying."""
+    """Yield source code of solutions and misconceptions, because similarity to this code does not suggest copying."""
     for name in course.module(module).exercises:
         path = course.path_of(name)
         for place in (path, path.parent / GRADING / path.name) if name in names else ():
@@ -176,7 +176,7 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
 
 
 def render(compared: Mapping[str, Comparison], most: int, people: People, words_of: WordsOf) -> str:
-    """Return a page of similar submissions, side by side, for the staff. Texts have passed ``clean_code``."""
+    """Return the staff's page of similar submissions, side by side. ``clean_code`` has cleaned the code before."""
     shown = lines(compared, most, words_of)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(

@@ -1,8 +1,9 @@
-"""Each student's code against all others': the passages that two share, weighted by how few others have them.
+"""Compare the code of each pair of students: passages that both share, weighted by how rare they are in the class.
 
 A passage is ``LENGTH`` consecutive tokens. Passages in handed-out code do not count. A passage that only two students
-have weighs 1, one that all have weighs 0; in between, the weight is logarithmic in the number of students. The course's
-solution counts as one member of the class. The similarity of two students is the sum of the weights.
+have weighs 1, and a passage that all students have weighs 0. In between, the weight is logarithmic in the number of
+students. The course's solution counts as one student. The similarity of two students is the sum of the weights of the
+passages that both have.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ import numpy as np
 from grader.wings.similar.tokens import Word, words
 
 LENGTH = 12
-"""Tokens in a passage."""
+"""The number of tokens in a passage."""
 FEW = 20
-"""A class with fewer pairs has no base rate."""
+"""A class with fewer pairs has no base rate of similarity."""
 NEARLY_ALL = 0.8
-"""The overlap that is unusual in a class without a base rate."""
+"""The least overlap that counts as unusual in a class without a base rate."""
 LONGEST = 100_000
-"""Characters of one student's code that are compared."""
+"""The most characters of one student's code that are compared."""
 _BLOCK = 8192
-Passage = int  # a hash, because a class has millions of passages
+Passage = int  # the hash of a passage, because a class has millions of passages
 WordsOf = Callable[[str], Sequence[Word]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file or a cell. ``name`` is shown."""
+    """A file or a notebook cell: its displayed name and its code."""
 
     name: str
     text: str
@@ -51,7 +52,7 @@ class StudentCode:
         return sum(len(part.text) for part in self.parts) > LONGEST
 
     def cut(self) -> StudentCode:
-        """Return the part that is compared."""
+        """Return the first ``LONGEST`` characters of the code, which are compared."""
         left, parts = LONGEST, []
         for part in self.parts:
             parts.append(Part(part.name, part.text[:left]))
@@ -61,13 +62,13 @@ class StudentCode:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two students.
+    """Two students, and the similarity of their code.
 
     Attributes:
-        shared: the sum of the weights of the passages that they share.
+        shared: the sum of the weights of the passages that both students have.
         overlap: ``shared`` as a fraction, 0 to 1, of the weights of the student with less code.
-        unusual: whether they share more than the class's base rate predicts; without a base rate, whether ``overlap``
-            is at least NEARLY_ALL.
+        unusual: whether ``shared`` exceeds the class's base rate; without a base rate, whether ``overlap`` is at least
+            NEARLY_ALL.
     """
 
     one: StudentCode
@@ -79,14 +80,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A class's comparison in one module.
+    """The comparison of a class's code in one module.
 
     Attributes:
         works: the number of students with code of their own.
-        pairs: pairs that share at least a passage's length in weight, the largest first.
-        median: the median of what two students share.
-        usual: a bound that no pair exceeds in nine classes out of ten, estimated from the median and the third quartile
-            of this class; None if there are too few pairs.
+        pairs: the pairs with a similarity of at least LENGTH, the most similar first.
+        median: the median similarity of all pairs.
+        usual: a similarity that no pair exceeds in nine of ten classes, estimated from this class's median and third
+            quartile; None for a class with too few pairs.
         weights: passage -> weight, for passages that several students have.
     """
 
@@ -98,7 +99,7 @@ class Comparison:
 
 
 def passages(found: Sequence[Word]) -> Iterator[tuple[Passage, Sequence[Word]]]:
-    """Yield all passages of a text's tokens, in order, with their own tokens."""
+    """Yield (passage, its tokens) for every passage in a list of tokens, in order."""
     codes = [zlib.crc32(word.what.encode("utf-8", "replace")) for word in found]
     for i in range(len(found) - LENGTH + 1):
         yield hash(tuple(codes[i : i + LENGTH])), found[i : i + LENGTH]
@@ -110,10 +111,10 @@ def compare(
     """Compare all pairs of a class.
 
     Args:
-        works: one for each student. Students without code of their own are left out.
-        given: texts that were handed out.
-        solutions: texts of the course's own solutions.
-        words_of: returns the tokens of a student's text.
+        works: each student's code. Students without code of their own are not compared.
+        given: the code that was handed out.
+        solutions: the code of the course's own solutions.
+        words_of: returns the tokens of a student's code.
     """
     left_out = _passages_of(given, words)
     found = [(w, _passages_of((p.text for p in w.parts), words_of) - left_out) for w in works]
@@ -142,7 +143,7 @@ def _passages_of(texts: Iterable[str], words_of: WordsOf) -> set[Passage]:
 
 
 def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]) -> dict[Passage, float]:
-    """Return the weights of passages that at least two students have."""
+    """Return passage -> weight for the passages that at least two students have."""
     counts = Counter(passage for own in owned for passage in own)
     members = len(owned) + 1
     return {
@@ -153,7 +154,7 @@ def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]
 
 
 def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, float]) -> np.ndarray:
-    """Return float64[works, works]: the weight that each pair shares."""
+    """Return float64[works, works]: the similarity of each pair of students."""
     total = np.zeros((len(owned), len(owned)))
     several = [passage for passage, weight in weights.items() if weight > 0]
     for start in range(0, len(several), _BLOCK):
@@ -166,7 +167,7 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 
 
 def _usual(values: np.ndarray) -> float | None:
-    """Return the bound that one class in ten exceeds, extrapolated from median and third quartile as if normal."""
+    """Return a similarity that a pair exceeds in one of ten classes, assuming a normal distribution of similarities."""
     if len(values) < FEW:
         return None
     median, third = np.quantile(values, [0.5, 0.75])

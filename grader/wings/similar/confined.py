@@ -21,7 +21,7 @@ WORDS = TypeAdapter(list[tuple[str, int, int]])
 
 
 def access() -> Extra:
-    """Return the files that the process may read: this wing, and the lexers."""
+    """Return the additional access of the process: it may read this wing and the lexers of pygments."""
     spec = importlib.util.find_spec("pygments")
     lexers = tuple(spec.submodule_search_locations or ()) if spec else ()
     return Extra(rooms=("wings/similar",), serves="grader.wings.similar.inside", readable=lexers)
@@ -29,7 +29,7 @@ def access() -> Extra:
 
 @contextmanager
 def confined_words() -> Iterator[WordsOf]:
-    """Yield the function that returns the tokens of a text. A text that exceeds a limit has none, with a note."""
+    """Yield a function from code to tokens. For code that exceeds a limit, it prints a note and returns []."""
     if not hasattr(os, "fork"):
         yield words
         return

@@ -1,4 +1,4 @@
-"""Requests to the process that splits submitted code into tokens, confined like the one that parses submissions."""
+"""The program of the process that splits submitted code into tokens, confined like the process that parses code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from grader.wings.similar.tokens import words
 
 
 def answer(header: dict, blobs: list[bytes], send: serve.Send) -> None:
-    """Answer a request: with the tokens of the text in the first blob, or as the process that parses."""
+    """Answer a request for tokens of the code in the first blob. Answer other requests as the parsing process does."""
     if header["parse"] == "words":
         serve.answered(header, send, lambda: (words(blobs[0].decode()), ()))
     else:

@@ -1,4 +1,4 @@
-"""Groups and pairs of students with unusually similar code, side by side, for a person to look at."""
+"""The page that shows groups and pairs of students with unusually similar code, for a person to review."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.wings.similar.tokens import words
 
 @dataclass(frozen=True)
 class PairRow:
-    """A row of the page's list: a pair of students. ``sides``: the code of both, as HTML."""
+    """A row of the page's list: a pair of students. ``sides``: the code of both students, as HTML."""
 
     number: int
     module: str
@@ -25,11 +25,11 @@ class PairRow:
 
 @dataclass(frozen=True)
 class Group:
-    """Students of one module who are connected by pairs that share unusually much.
+    """Students whom unusually similar pairs in one module connect, directly or through other students.
 
     Attributes:
-        students: their names, sorted.
-        pairs: the pairs that connect them, the most alike first.
+        students: the students' names, sorted.
+        pairs: the pairs that connect the students, the most similar pair first.
     """
 
     module: str
@@ -38,7 +38,7 @@ class Group:
 
 
 def groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of all modules, the one with the most similar pair first."""
+    """Return the groups of all modules, the group with the most similar pair first."""
     found = [group for module, of in compared.items() for group in _groups_of(module, of.pairs)]
     return sorted(found, key=lambda group: (-group.pairs[0].shared, group.module, group.students))
 
@@ -59,9 +59,9 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 
 
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
-    """Return up to ``most`` pairs as (module, pair): each group's most similar pair, each group's second, and so on.
+    """Return up to ``most`` pairs as (module, pair): each group's most similar pair, then each group's second, etc.
 
-    Pairs that share no unusual amount follow, the most similar first.
+    Pairs that are not unusually similar follow, the most similar pair first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]
@@ -84,7 +84,7 @@ def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = wor
 def _as_html(
     here: Sequence[MarkedFile], there: Sequence[MarkedFile], pair: int, sides: str
 ) -> list[tuple[str, Markup]]:
-    """Return each file or cell. A shared passage links to its counterpart if that is marked as a whole."""
+    """Return (name, HTML) of each file or cell. A shared passage links to the equal passage on the other side."""
     known = {piece.number for part in there for piece in part.pieces}
     seen: set[int] = {0}
     shown = []

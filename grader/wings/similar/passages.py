@@ -9,12 +9,12 @@ from grader.wings.similar.comparing import Pair, Passage, StudentCode, WordsOf, 
 from grader.wings.similar.tokens import Word, words
 
 RARE = 0.25
-"""The least weight of shared passages that are shown."""
+"""The least weight of a shared passage that the page marks."""
 
 
 @dataclass(frozen=True)
 class TextSpan:
-    """Unchanged text. ``number``: the passage's number in the first student's code, 0 for text that is not shared."""
+    """A piece of code. ``number``: number of the shared passage, by the first student's code; 0 if it is not shared."""
 
     text: str
     number: int
@@ -30,7 +30,7 @@ class MarkedFile:
 
 @dataclass
 class _Stretch:
-    """A stretch of a text that shared passages cover."""
+    """A stretch of code that consists of overlapping shared passages."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class _Stretch:
 def side_by_side(
     pair: Pair, weights: Mapping[Passage, float], words_of: WordsOf = words
 ) -> tuple[list[MarkedFile], list[MarkedFile]]:
-    """Return both students' code, with their rare shared passages numbered in the order of the first."""
+    """Return both students' code with rare shared passages marked and numbered by the first student's code."""
     ones, others = ([list(passages(words_of(part.text))) for part in work.parts] for work in (pair.one, pair.other))
     shared = _rare(ones, weights) & _rare(others, weights)
     runs, runs_of_other = ([_runs(found, shared) for found in of] for of in (ones, others))

@@ -1,4 +1,4 @@
-"""Code as tokens without the details that copiers change first: comments, formatting, names, numbers, texts."""
+"""Convert code to tokens without details that copiers change first: comments, formatting, names, numbers, strings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLOSING = frozenset(")]}")
 
 
 class Word(NamedTuple):
-    """One token: its form without names, and its place in the text."""
+    """One token: its text with chosen names, numbers and strings replaced, and its place in the code."""
 
     what: str
     start: int
@@ -21,8 +21,9 @@ class Word(NamedTuple):
 def words(text: str) -> list[Word]:
     """Return the tokens of Python code, including code that Python cannot parse.
 
-    All chosen names are equal; names after a dot and of modules, builtins and keywords are kept. All numbers are equal,
-    and all texts. Comments, docstrings, blanks and a comma before a closing bracket are left out.
+    All names that the author of the code chose become equal. Names after a dot and names of modules, builtins and
+    keywords stay. All numbers become equal, and so do all strings. Comments, docstrings, blanks and a comma before a
+    closing bracket are omitted.
     """
     found: list[Word] = []
     for word in _joined(text):
@@ -33,8 +34,8 @@ def words(text: str) -> list[Word]:
 
 
 def _joined(text: str) -> Iterator[Word]:
-    """Yield the tokens, with all pieces of a quoted text as one token."""
-    from pygments.lexers.python import PythonLexer  # imported here, because most commands compare nothing
+    """Yield the tokens of the code, with all pieces of a string literal as one token."""
+    from pygments.lexers.python import PythonLexer  # not at the top, because most commands do not need it
 
     pending: Word | None = None
     after = ""

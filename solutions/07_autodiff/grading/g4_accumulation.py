@@ -22,13 +22,13 @@ call = exercise.call(
 
 @exercise.helper
 def gradient(ws, xs):
-    """Return the gradient of half the sum of squares after the layers tanh(h @ w), for all rows at once."""
+    """Return the gradient of half the sum of squares after the layers sigmoid(h @ w), for all rows at once."""
     made = [xs.reshape(-1, xs.shape[-1])]
     for w in ws:
-        made.append(np.tanh(made[-1] @ w))
+        made.append(1 / (1 + np.exp(-(made[-1] @ w))))
     back, grads = made[-1], []
     for w, before, after in zip(ws[::-1], made[-2::-1], made[:0:-1], strict=True):
-        back = back * (1 - after**2)
+        back = back * after * (1 - after)
         grads.insert(0, before.T @ back)
         back = back @ w.T
     return np.stack(grads)
@@ -58,8 +58,8 @@ two_devices = exercise.call(
     ws=normal("L", "D", "D"),
     xs=normal("M", "B", "D", spec=P(None, "dp")),
     meshes=[{"dp": 2}],
-    dims={"L": 5, "M": 16, "B": 60, "D": 6},
-    hidden_dims={"L": 6, "M": 18, "B": 86, "D": 5},
+    dims={"L": 8, "M": 16, "B": 60, "D": 6},
+    hidden_dims={"L": 9, "M": 18, "B": 86, "D": 5},
 )
 
 
@@ -68,9 +68,8 @@ def accumulated_memory(seen):
     """accumulate: a device holds the activations of one micro-batch at a time"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
     sums = 2.4 * 4 * seen.ws.size  # of gradients
-    micro = (
-        4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (3 * seen.dims["L"] + 2)
-    )  # activations of its layers
+    # Each layer keeps its input and the derivative of its sigmoid, in every version of JAX. (tanh keeps more in JAX 0.10.)
+    micro = 4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (2 * seen.dims["L"] + 2)
     budget = between(micro + sums, seen.dims["M"] * micro + sums)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 

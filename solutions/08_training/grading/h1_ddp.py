@@ -85,10 +85,12 @@ def ddp_dropout(seen):
     """ddp_step: 3/4 of the numbers are kept, at different places on each device and in each step"""
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
+    if not any(kept_in(step)[~step.real].any() for step in seen.steps):
+        raise Failure("no number of a padding row is kept; dropout does not depend on the rows")
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
-            f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.05
+            f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.2
         )
     for many, first in (("rows", kept[:, :1]), ("columns", kept[:, :, :1])):
         if (kept == first).all(axis=(1, 2)).any():

@@ -32,7 +32,8 @@ def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
         if one:
             mesh[first[0]] = 1
         if turned:
-            first = [*first[1:], first[0]]
+            at = int(rng.integers(cut - 1))  # of three axes the first may still come before the last
+            first[at : at + 2] = first[at + 1], first[at]
         second = chosen[cut : cut + int(rng.integers(0, 5 - cut - pending))][:1]
         entries = [None, tuple(first), *second]
         parts = [math.prod(mesh[axis] for axis in axes_of(entry)) for entry in entries]
@@ -88,6 +89,9 @@ def unspoken(rng):
         size = list(case["mesh"].values())[at]
         cut = int(places[at][2:-1])
         yield {**case, "shape": (*shape[:cut], shape[cut] * size + 1, *shape[cut + 1 :])}
+    for rows in (4, 12, 20):  # dp and tp each make equal parts, together they do not
+        yield {"mesh": MESH, "shape": (rows, 3), "placements": ["S(0)", "R", "S(0)"]}
+        yield {"mesh": MESH, "shape": (6, rows), "placements": ["S(1)", "S(0)", "S(1)"]}
     for places in (["R", "R", "S(-1)"], ["S(-1)", "R", "R"], ["S(0)", "R", "S(-1)"], ["R", "R", "S(-2)"]):
         yield {**HERE, "placements": places}
 
@@ -112,7 +116,7 @@ ones = exercise.cases(
 )
 order = exercise.cases(
     to_dtensor,
-    public=[{**HERE, "spec": P(("fsdp", "dp"))}],
+    public=[{**HERE, "spec": P(("fsdp", "dp"))}, {**HERE, "spec": P(("dp", "tp", "fsdp"))}],
     hidden=several(
         {"cut": 2, "turned": True}, {"cut": 3, "turned": True}, {"cut": 2, "one": True, "turned": True}, {"cut": 4, "turned": True}
     ),
@@ -132,7 +136,11 @@ back_pending = exercise.cases(
 )
 back_refused = exercise.cases(
     to_spec,
-    public=[{**HERE, "placements": ["P(max)", "R", "R"]}, {**HERE, "placements": ["R", "S(1)", "R"]}],
+    public=[
+        {**HERE, "placements": ["P(max)", "R", "R"]},
+        {**HERE, "placements": ["R", "S(1)", "R"]},
+        {"mesh": MESH, "shape": (12, 8), "placements": ["S(0)", "R", "S(0)"]},
+    ],
     hidden=unspoken,
 )
 
@@ -197,6 +205,17 @@ def silently_reordered(spec, shape, mesh):
     """You put the axes of a tuple into the mesh's order. This changes the layout: the shapes agree, but devices hold
     each other's parts. Raise ValueError instead."""
     entries = [tuple(sorted(axes_of(entry), key=list(mesh).index)) or None for entry in spec.partitions]
+    return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_order, breaks="a tuple whose axes are not in the mesh's order")
+def first_and_last_in_order(spec, shape, mesh):
+    """You compared only the first and the last axis of a tuple. All its axes must be in the mesh's order."""
+    order = list(mesh).index
+    ends = [axes_of(entry) for entry in spec.partitions]
+    entries = [
+        tuple(sorted(axes, key=order)) if axes and order(axes[0]) <= order(axes[-1]) else axes or None for axes in ends
+    ]
     return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
 
 
@@ -333,6 +352,15 @@ def counted_from_the_end(placements, shape, mesh):
 @exercise.misconception(of=to_spec, fails=spec_refused, breaks="parts that are not equal")
 def uneven_spelt(placements, shape, mesh):
     """You accepted unequal parts. DTensor allows them, JAX's arrays do not."""
+    return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="parts that are not equal")
+def each_axis_divides_alone(placements, shape, mesh):
+    """You divided the dimension by each axis alone. If several axes cut it, their product must divide its size."""
+    for axis, place in zip(mesh, placements, strict=True):
+        if place[:2] == "S(" and place[2:-1].isdigit() and int(place[2:-1]) < len(shape):
+            to_spec([place if name == axis else "R" for name in mesh], shape, mesh)
     return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 

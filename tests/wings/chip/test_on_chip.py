@@ -9,12 +9,14 @@ import pytest
 from rich.console import Console
 
 from grader.clock import Slice, Timeline, placed, replayed
-from grader.common.observation import Fault
+from grader.common.observation import Fault, Observation
+from grader.wings.chip.chips import earlier
 from grader.wings.chip.command import render
 from grader.wings.chip.on_chip import OnChip, as_data, counted, differences, exposed_lines, facts
 from grader.wings.chip.on_chip_text import print_on_chip
 from grader.wire.operations import Communication
 from grader.wire.schedule import Instruction, Schedule
+from tests.seen import collective
 
 MIB = 2**20
 RING = tuple((i, (i + 1) % 8) for i in range(8))
@@ -137,3 +139,19 @@ def test_as_data_it_has_picoseconds_and_bytes() -> None:
         "runs": 2, "hidden_runs": 0, "hidden": 0, "exposed": 200_000_000,
     }  # fmt: skip
     assert data["memory"]["held"] == 10 * MIB and data["differences"]
+
+
+def test_an_earlier_compilation_has_lines_only_where_the_source_still_has_them() -> None:
+    made = replace(schedule(), program="digest")
+    round_trip = replace(made, instructions=(Instruction("loop", "while", rounds=2, bodies=(made.instructions,)),))
+    still, moved, changed = (
+        Observation([], [collective("permute", line=line)], 0, program=program)
+        for line, program in ((14, "digest"), (31, "digest"), (14, "another"))
+    )
+    for one in (made, round_trip):
+        assert earlier(one, still) == one
+        without = earlier(one, moved)
+        assert isinstance(without, Schedule) and {i.line for i in without.walk()} == {None}
+        assert line_of(without).step == line_of(one).step
+        assert earlier(one, changed) is None
+    assert earlier(None, still) is None and earlier(Fault("compile", "no"), still) == Fault("compile", "no")

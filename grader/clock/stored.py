@@ -1,0 +1,74 @@
+"""How a TPU's compiler stores the values of a program, for estimates of a chip's memory.
+
+A default-precision matmul rounds its operands to bfloat16. So the compiler stores a float32 value in bfloat16 if only
+such matmuls read it, directly or after collectives that move it unchanged. A loop of only elementwise operations, such
+as the rounds of a random number generator, becomes one kernel, which holds nothing but what it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.clock.kernels import ELEMENTWISE, GIVEN, Fused, Unit
+from grader.wire.operations import Operation, Operations
+
+MOVES = {
+    "slice", "dynamic_slice", "transpose", "reverse", "concatenate", "pad", "reshape", "broadcast_in_dim", "convert",
+}  # fmt: skip
+SENDS = {"all_gather", "permute", "all_to_all"}
+WRITES = SENDS | {"reduce_scatter"}
+"""The last addition of a reduce-scatter writes what is stored. An all-reduce sends its sums on, so they stay wide."""
+
+
+def as_stored(fused: Fused) -> Operations:
+    """Return the program with the dtypes in which a TPU's compiler stores the values of a body."""
+    narrow: set[int] = set()
+    readers = _readers(fused)
+    for unit in reversed(fused.units):
+        if unit.kind in ("kernel", "product") or _is(unit, WRITES):
+            narrow |= {v for v in unit.makes if _is_narrow(fused, v, readers.get(v, ()), narrow)}
+    values = enumerate(fused.program.values)
+    stored = tuple(replace(one, dtype="bfloat16") if v in narrow else one for v, one in values)
+    return replace(fused.program, values=stored)
+
+
+def _readers(fused: Fused) -> dict[int, list[Unit]]:
+    """Return the units that read each value."""
+    found: dict[int, list[Unit]] = {}
+    for unit in fused.units:
+        for v in unit.reads:
+            found.setdefault(v, []).append(unit)
+    return found
+
+
+def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[int]) -> bool:
+    """Return True if only default-precision matmuls read a float32 value, directly or through collectives."""
+    if fused.program.values[value].dtype != "float32" or value in fused.results or not readers:
+        return False
+    return all(_rounds(fused, one, value) or (_is(one, SENDS) and narrow.issuperset(one.makes)) for one in readers)
+
+
+def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
+    """Return True if a unit reads a value only as an operand of a default-precision matmul."""
+    if unit.kind != "product" or unit.root.precision != 1:
+        return False
+    derived = {value}
+    for op in (fused.ops[i] for i in unit.inside):
+        if op is unit.root or derived.isdisjoint(map(fused.of, op.operands)):
+            continue
+        if op.name not in MOVES:
+            return False
+        derived |= set(op.results)
+    return True
+
+
+def _is(unit: Unit, kinds: set[str]) -> bool:
+    """Return True if a unit is a collective of one of these kinds."""
+    about = unit.root.communication if unit.kind == "collective" else None
+    return about is not None and about.kind in kinds
+
+
+def is_one_kernel(op: Operation) -> bool:
+    """Return True for a loop of only elementwise operations."""
+    return op.name == "while" and all(one.name in ELEMENTWISE | GIVEN | MOVES for one in op.bodies[1].operations)

@@ -1,0 +1,18 @@
+"""Hints run only misconceptions that the results leave possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.batch.verdicts import may_explain
+from grader.course.finding import find_course
+
+
+def test_a_misconception_explains_no_submission_that_passes_a_check_that_it_fails() -> None:
+    exercise = find_course(Path(__file__).resolve().parents[2]).exercise("h6_sequence_parallel")
+    several = exercise.misconceptions["bias_inside_the_sum"]
+    failed = dict.fromkeys(several.fails, "failed")
+    assert len(failed) == 3 and may_explain(several, failed)
+    for name in several.fails:
+        assert not may_explain(several, failed | {name: "passed"})
+        assert may_explain(several, failed | {name: "blocked"})
