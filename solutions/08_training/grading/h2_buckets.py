@@ -562,6 +562,12 @@ def best_bucket_of_overhead(chip, M, o):
 
 
 @exercise.misconception(of=best_bucket)
+def best_bucket_of_everything(chip, M, o):
+    """You put all gradients into one bucket. Nothing overlaps its transfer, so all of it is exposed."""
+    return 2e6 * M
+
+
+@exercise.misconception(of=best_bucket)
 def best_bucket_for_their_number(chip, M, o):
     """You gave the best number of buckets. Divide the bytes of all gradients by it."""
     return 1e6 * 2e6 * M / best_bucket.fn(chip, M, o)
