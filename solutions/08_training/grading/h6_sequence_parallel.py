@@ -413,25 +413,6 @@ def dropped_alike(x, seed, *, rate):
     return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(form_of=normed_after_the_gather, breaks="a device normalizes only its own rows")
-def normed_after_the_gather_forward(x, layers, dy):
-    """As above, in the forward pass alone."""
-    kept, grads = [], []
-    for layer in layers:
-        hidden = jnp.tanh(norm(gather(x), layer["scale"]) @ layer["w1"])
-        kept.append((x, hidden))
-        x = x + scatter(hidden @ layer["w2"]) + layer["bias"]
-    y = x
-    for layer, (x, hidden) in zip(reversed(layers), reversed(kept), strict=True):
-        due = gather(dy)
-        back = (due @ layer["w2"].T) * (1 - hidden**2)
-        dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
-        grad = {"w1": gather(norm(x, layer["scale"])).T @ back, "w2": hidden.T @ due}
-        grads.append(summed(grad | {"scale": dscale, "bias": dy.sum(axis=0)}))
-        dy = dy + dx
-    return y, dy, grads[::-1]
-
-
 @exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
 def dropped_alike_in_rows(x, seed, *, rate):
     """You drew one mask and used it for all rows of a device. Draw a number for each row and column."""
