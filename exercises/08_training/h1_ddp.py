@@ -37,8 +37,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps is that of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns | |
-| what is sent | 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns, also if devices have equal rows | |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 

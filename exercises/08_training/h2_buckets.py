@@ -14,7 +14,7 @@ they become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors, cap | [name, bytes, trainable] of each use, in forward order; bytes of a bucket |
+| tensors, cap | [name, bytes, trainable] of each use, in forward order (all uses of a tensor have equal values); bytes of a bucket |
 | `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
@@ -29,11 +29,11 @@ of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
+| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed in this order |
 | `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
-| what is sent | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
-| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls |
-| | the step takes at most 1.2 times its matmuls and the last bucket |
+| what is sent | one all-reduce per bucket; at most 2 (N−1)/N bytes for each byte of gradient |
+| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls, for 70% of their time |
+| | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
 
 Allowed: a smaller first bucket, to start early.
 

@@ -27,8 +27,7 @@ y)²` over all rows and columns. Let g be the gradient of all parameters togethe
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
 | returns | (params, opt, loss before the step) | in their layouts above; loss whole |
 
-S is a multiple of N and at least the number of parameters. You choose the parameter to which each element of m and v
-belongs.
+S is a multiple of N and at least the number of parameters. You choose the order of the parameters in m and v.
 
 **What is checked**
 
@@ -68,7 +67,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 
 # Question zero1_held [GB]
-# A model has an embedding of 256000 × 3072 and 12 layers of 12 · 3072² parameters. It trains with
+# A model has an embedding of 256000 × 3072 and 10 layers of 12 · 3072² parameters. It trains with
 # ZeRO-1 on 8 chips. How much memory do weights and moments take on each chip?
 #
 # Answer in GB (a bare number), or with a unit.

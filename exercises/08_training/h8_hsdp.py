@@ -33,8 +33,7 @@ columns.
 
 So a device has to sum all M micro-batches before it sends anything.
 
-**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the question M billions of
-parameters), B rows, D and K columns.
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches, B rows, D and K columns.
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and
 360 for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 ·

@@ -32,10 +32,12 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     if seen.measuring:
         return
     _no_more(seen, want, found)
+    most = max([*want.values(), *(n.most for n in found.values())], default=0)
+    once = " once" if most > 1 else ""
     for key, count in want.items():
         if not found.get(key, NOTHING).least >= count:
             raise Failure(
-                f"{_say_budget(want)}; the program has {_say_table(found)}{_part(seen)}",
+                f"the budget is {_say_table(want, once)}; the program has {_say_table(found, once)}{_part(seen)}",
                 expected=_table(want),
                 actual=_table(found),
             )
@@ -170,7 +172,7 @@ def _expect_traffic_at_most(seen: Seen, at_most: float, axis: str | None) -> Non
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
     along = f" over {axis}" if axis else ""
     if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, f"{along}{_part(seen)}".strip())):
-        worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
+        worst = max(counted, key=lambda c: sum(_sent(d) for d in counted if _by(d) == _by(c)), default=None)
         who = "each device sends" if sent.exact else "a device sends up to"
         most, budget = told_apart(show_bytes, sent.most, at_most)
         raise Failure(
@@ -239,8 +241,17 @@ def _say(found: Mapping[Key, Interval], c: Collective) -> str:
     return f"{c.kind} over {c.over}{_times(found[_key(c)])} ({sent})"
 
 
-def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int]) -> str:
-    phrases = [f"{kind} over {over(axes, partial)}{_times(n)}" for (kind, axes, partial), n in table.items()]
+def _by(c: Collective) -> tuple[str, str, str]:
+    """Return the words that name a collective's operation: a loop that is written out makes many of one line."""
+    return _line(c), c.kind, c.over
+
+
+def _sent(c: Collective) -> float:
+    return (c.sent * c.rounds).most
+
+
+def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int], once: str = "") -> str:
+    phrases = [f"{kind} over {over(axes, partial)}{_times(n) or once}" for (kind, axes, partial), n in table.items()]
     return ", ".join(phrases) or "none"
 
 

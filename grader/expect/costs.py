@@ -96,7 +96,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
     if at_most is None:
         return
     if not seen.keeps(BudgetUse("expect_flops", seen.dot_flops.most, at_most)):
-        _expect_at_most(seen.dot_flops.most, at_most, "on matmuls")
+        _expect_at_most(seen.dot_flops.most, at_most, "on matmuls and sums of products")
     expect_other_flops(seen, at_most=at_most)
 
 

@@ -25,6 +25,8 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
 | `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which is w1, then w3 |
 
+Allowed: `init` may draw whole weights on each device and keep a part. They then do not depend on N.
+
 After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
 **What is checked**
@@ -32,8 +34,8 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 | check | rule | small case |
 |---|---|---|
 | `gated_mlp`: value | y and gradients of one device; those of x and b are whole | |
-| `gated_mlp`: what is sent | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
-| `init`: spread | each device draws its part, variance as above, nothing is sent | |
+| `gated_mlp`: what is sent | in each pass one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
+| `init`: spread | each device returns its part, variance as above, nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` where N does not divide F | |
 

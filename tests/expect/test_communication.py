@@ -59,6 +59,11 @@ def test_a_missing_collective_is_reported() -> None:
     assert text == "the budget is all_reduce over x; the program has none"
 
 
+def test_one_collective_of_several_is_counted_in_words() -> None:
+    text = reason(expect_collectives, seen(collective("all_reduce", "x")), all_reduce={"x": 3})
+    assert text == "the budget is all_reduce over x 3 times; the program has all_reduce over x once"
+
+
 def test_a_budget_on_an_axis_of_size_1_asks_for_nothing() -> None:
     expect_collectives(seen(mesh={"x": 8, "y": 1}), all_gather={"y": 1})
 
@@ -85,6 +90,12 @@ def test_only_goes_on_to_the_next_budget_when_measuring() -> None:
     expect_only(program, "permute")
     expect_traffic(program, at_most=0)
     assert [(use.word, use.amount) for use in program.spent] == [("expect_traffic", 10)]
+
+
+def test_traffic_is_summed_by_line_before_a_line_is_blamed() -> None:
+    twice = [collective("reduce_scatter", "x", sent=60, line=63)] * 2
+    text = reason(expect_traffic, seen(collective("all_gather", "x", sent=70, line=59), *twice), at_most=150)
+    assert text == "each device sends 190 B, the budget is 150 B; most of it by line 63: reduce_scatter over x"
 
 
 def test_traffic_is_counted_over_an_axis_or_in_all() -> None:

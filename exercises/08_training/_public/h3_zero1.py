@@ -28,8 +28,7 @@ y)²` over all rows and columns. Let g be the gradient of all parameters togethe
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
 | returns | (params, opt, loss before the step) | in their layouts above; loss whole |
 
-S is a multiple of N and at least the number of parameters. You choose the parameter to which each element of m and v
-belongs.
+S is a multiple of N and at least the number of parameters. You choose the order of the parameters in m and v.
 
 **What is checked**
 
@@ -90,7 +89,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 @exercise.number(
     points=1,
     unit="GB",
-    params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
+    params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [10, 12, 14], "N": [8, 16]},
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
     hints=[
         "Which of the arrays does ZeRO-1 cut?",

@@ -32,7 +32,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | and all-reduces of 2D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once | |
+| `train`: work | on tp=8: a device normalizes only its own rows; the matmul of `hidden` at most twice, other matmuls once | |
 | `train`: memory | on tp=8: a device keeps of each layer only its rows and its `hidden`, no gathered [S, D] | |
 | `drop`: value | the share of zeros, equal on copies, nothing sent | |
 | `drop`: masks | masks depend on seed and place, not on values; those of rows, devices and seeds are independent, also after shifts | |

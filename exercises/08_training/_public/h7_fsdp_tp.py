@@ -31,9 +31,9 @@ gradients with `jax.grad`.
 | check | rule, per chip | small case |
 |---|---|---|
 | value, gradients | right numbers; gradients laid out as their arrays | |
-| weights | in `shard_map`, forward pass over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
-| activations | forward pass over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
-| backward pass | at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
+| weights | the forward pass, in `shard_map`, sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
+| activations | the forward pass sends over y one gather and one scatter: 8BD/X · (Y−1)/Y bytes | 96 bytes |
+| backward pass | it sends at most twice these bytes over x and 1.5 times over y | 1440 and 144 bytes |
 | | both passes: at most 15BDF/(XY) FLOPs; the matmuls need 12BDF/(XY), and 2 more to compute H again; all else at most 2 | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.

@@ -19,7 +19,7 @@ A collective can overlap a matmul if neither needs the other's result:
 ```
              waits for            is waited for by     so beside it runs
    gather W  nothing              its own matmul       other layers
-   scatter C all of its matmul    the next matmul      nothing, if whole
+   scatter C its whole matmul     the next matmul      nothing, if whole
    gather A  the matmul before    its own matmul       nothing, if whole
 ```
 
@@ -37,7 +37,7 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 | check | rule, per device |
 |---|---|
 | `stack`: value | the result, laid out as A |
-| `stack`: what is sent | sends (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
+| `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
 | | no matmul twice; in 2, 3 and 7 no gather of W waits for a matmul |
 | `hides_behind` | the list, also for other axis names and mixtures |
 

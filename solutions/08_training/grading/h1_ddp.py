@@ -1,5 +1,7 @@
 """H1: checks, misconceptions and alternatives."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,10 +29,19 @@ def unequally_many(rng, shape, mesh):
     return np.concatenate([rng.permutation(rows) < count for count in counts])
 
 
+@exercise.helper
+def some_rows_twice(rng, shape, mesh):
+    """Draw rows; those of the last device are those of the first."""
+    x = rng.standard_normal(shape)
+    rows = shape[0] // mesh["dp"]
+    x[-rows:] = x[:rows]
+    return x
+
+
 call = exercise.call(
     ddp_step,
     params={"a": array("D", "F", draw=small), "b": array("F", "K", draw=small)},
-    x=normal("B", "D", spec=P("dp")),
+    x=array("B", "D", draw=some_rows_twice, spec=P("dp")),
     y=normal("B", "K", spec=P("dp")),
     real=array("B", draw=unequally_many, spec=P("dp"), dtype="bool"),
     key=integers(0, 2**31 - 1, 2, dtype="uint32"),
@@ -74,12 +85,17 @@ def ddp_dropout(seen):
     """ddp_step: 3/4 of the numbers are kept, at different places on each device and in each step"""
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
+    if not any(kept_in(step)[~step.real].any() for step in seen.steps):
+        raise Failure("no number of a padding row is kept; dropout does not depend on the rows")
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
-        raise Failure(f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part))
-    expect_independent({f"device dp={k % n} in step {k // n + 1}": one for k, one in enumerate(kept)})
-    if any((one == one[:1]).all() or (one == one[:, :1]).all() for one in kept):
-        raise Failure("the rows, or the columns, of a device are all dropped in the same places")
+        raise Failure(
+            f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.2
+        )
+    for many, first in (("rows", kept[:, :1]), ("columns", kept[:, :, :1])):
+        if (kept == first).all():
+            raise Failure(f"on each device, all {many} are dropped in the same places")
+    expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})
 
 
 @exercise.check(call, points=0.5, after=ddp_value)
@@ -206,31 +222,36 @@ def by_all(total, real):
     return total / jax.lax.psum(jnp.sum(real), "dp")
 
 
-def gives(rate=None, scale=0.75, junk=False):
+def dropped(z, kept, scale=0.75):
+    """Return dropout(tanh(z)) and its derivative, with numbers divided by ``scale``."""
+    return np.where(kept, np.tanh(z) / scale, 0), np.where(kept, (1 - np.tanh(z) ** 2) / scale, 0)
+
+
+def gives(rate=None, act=dropped, junk=False, loss=None):
     """Return a comparison with one step of this mistake, for the mask that a program has drawn.
 
-    Args: rate(real, mesh): the divisor of a device's sum of losses, for real [N, B/N]; scale: factor of kept numbers;
-    junk: the loss includes padding.
+    Args: rate(real, step): the divisor of a device's sum of losses, for real [N, B/N]; act(z, kept): `hidden` and its
+    derivative; junk: the loss includes padding; loss(step, due, value): the returned loss, for new parameters ``due``.
     """
 
     def compare(seen):
         for step in seen.steps:
             n, (a, b) = seen.mesh["dp"], (step.params[name] for name in "ab")
             real, kept = step.real.reshape(n, -1), step.out[1].value
-            parts = rate(real, seen.mesh) if rate else np.full(n, real.sum())
+            parts = rate(real, step) if rate else np.full(n, real.sum())
             each = np.repeat(parts, real.shape[1])[:, None]
-            tanh = np.tanh(step.x @ a)
-            hidden = np.where(kept, tanh / scale, 0)
+            hidden, slope = act(step.x @ a, kept)
             error = np.where(step.real[:, None] | junk, hidden @ b - step.y, 0)
             back = 2 * error / each
-            inner = np.where(kept, back @ b.T / scale, 0) * (1 - tanh**2)
+            inner = back @ b.T * slope
             due = {"a": a - RATE * step.x.T @ inner, "b": b - RATE * hidden.T @ back}
-            expect_close((step.out[2], step.out[0]), (np.sum(error**2 / each), due))
+            value = np.sum(error**2 / each)
+            expect_close((step.out[2], step.out[0]), (loss(step, due, value) if loss else value, due))
 
     return compare
 
 
-def of_means(real, mesh):
+def of_means(real, step):
     return len(real) * np.maximum(real.sum(1), 1)
 
 
@@ -267,7 +288,7 @@ def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(
     fails=ddp_value,
-    gives=gives(lambda real, mesh: np.full(len(real), real.size)),
+    gives=gives(lambda real, step: np.full(len(real), real.size)),
     breaks=["has to equal that of one device with the whole batch", "each of five steps is that of one device"],
 )
 def ddp_padding_counted(params, x, y, real, key, *, mesh):
@@ -291,7 +312,7 @@ def ddp_padding_learnt(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(
     fails=ddp_value,
-    gives=gives(lambda real, mesh: np.full(len(real), real.sum() * mesh.get("tp", 1))),
+    gives=gives(lambda real, step: np.full(len(real), real.sum() * step.mesh.get("tp", 1))),
     breaks="each of five steps is that of one device",
 )
 def ddp_copies_counted(params, x, y, real, key, *, mesh):
@@ -309,6 +330,20 @@ def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
 
 
+@exercise.misconception(fails=ddp_dropout, breaks="also if devices have equal rows")
+def ddp_key_from_rows(params, x, y, real, key, *, mesh):
+    """You made a device's key from its rows. Devices with equal rows then drop equal places. Fold the device's index along dp into the key."""
+
+    def local(params, x, y, real, key):
+        key = jax.random.fold_in(jax.random.wrap_key_data(key), (x[0, 0] * 1e6).astype(jnp.int32))
+        kept = drawn(key, params, x)
+        loss, grads = jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params)
+        loss, grads = summed((loss, grads))
+        return moved(params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
 @exercise.misconception(fails=ddp_dropout, breaks="the places differ between devices, steps")
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
@@ -319,17 +354,36 @@ def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, key=fixed)(params, x, y, real, key)
 
 
+def with_mask(mesh, mask):
+    """Make a right step, but what dropout keeps is ``mask(key, real, B/N, F)``."""
+
+    def local(params, x, y, real, key):
+        kept = jnp.broadcast_to(mask(own_key(key), real, len(x), len(params["b"])), (len(x), len(params["b"])))
+        loss, grads = summed(jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params))
+        return moved(params, grads), kept, loss
+
+    return mapped(local, mesh)
+
+
 @exercise.misconception(fails=ddp_dropout, breaks="rows and columns")
 def ddp_one_mask_for_all_rows(params, x, y, real, key, *, mesh):
     """You drew one mask and used it for all rows of a device. Draw a number for each row and column."""
+    mask = lambda key, real, rows, units: jax.random.bernoulli(key, 0.75, (1, units))  # noqa: E731
+    return with_mask(mesh, mask)(params, x, y, real, key)
 
-    def local(params, x, y, real, key):
-        kept = jnp.broadcast_to(drawn(own_key(key), params, x[:1]), (len(x), len(params["b"])))
-        loss, grads = jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params)
-        loss, grads = summed((loss, grads))
-        return moved(params, grads), kept, loss
 
-    return mapped(local, mesh)(params, x, y, real, key)
+@exercise.misconception(fails=ddp_dropout, breaks="rows and columns")
+def ddp_one_number_for_a_row(params, x, y, real, key, *, mesh):
+    """You drew one number for each row, so dropout keeps or drops a whole row. Draw a number for each row and column."""
+    mask = lambda key, real, rows, units: jax.random.bernoulli(key, 0.75, (rows, 1))  # noqa: E731
+    return with_mask(mesh, mask)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_dropout, breaks="3/4 are kept")
+def ddp_padding_dropped(params, x, y, real, key, *, mesh):
+    """Your `kept` is false in all padding rows. Padding has no effect on the loss anyway: draw the mask for all rows."""
+    mask = lambda key, real, rows, units: jax.random.bernoulli(key, 0.75, (rows, units)) & real[:, None]  # noqa: E731
+    return with_mask(mesh, mask)(params, x, y, real, key)
 
 
 @exercise.misconception(fails=ddp_traffic, breaks="layouts as above")
@@ -352,7 +406,7 @@ def ddp_dropped_most(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(scale=1), breaks="divides it by 3/4")
+@exercise.misconception(fails=ddp_value, gives=gives(act=partial(dropped, scale=1)), breaks="divides it by 3/4")
 def ddp_not_scaled(params, x, y, real, key, *, mesh):
     """You kept numbers as they are. Divide the numbers that you keep by 3/4, so that the sum stays the same on average."""
 
@@ -363,6 +417,56 @@ def ddp_not_scaled(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, total=total)(params, x, y, real, key)
 
 
+def dropped_first(z, kept):
+    """Return tanh(dropout(z)) and its derivative."""
+    tanh = np.tanh(np.where(kept, z / 0.75, 0))
+    return tanh, np.where(kept, (1 - tanh**2) / 0.75, 0)
+
+
+@exercise.misconception(fails=ddp_value, gives=gives(act=dropped_first), breaks="hidden = dropout(tanh(x·a))")
+def ddp_dropout_before_tanh(params, x, y, real, key, *, mesh):
+    """You applied dropout before tanh. Apply it to the result of tanh."""
+
+    def total(params, x, y, real, kept):
+        hidden = jnp.tanh(jnp.where(kept, x @ params["a"] / 0.75, 0))
+        return jnp.sum(jnp.where(real[:, None], (hidden @ params["b"] - y) ** 2, 0))
+
+    return ddp(mesh, divide=by_all, total=total)(params, x, y, real, key)
+
+
+@exercise.misconception(
+    fails=ddp_value,
+    gives=gives(lambda real, step: np.full(len(real), real.sum() * step.dims["K"])),
+    breaks="over real rows and all columns",
+)
+def ddp_divided_by_columns(params, x, y, real, key, *, mesh):
+    """You divided by the number of real rows times the number of columns. The sum is over all columns, but n counts rows."""
+    return ddp(mesh, divide=lambda total, real: by_all(total, real) / y.shape[1])(params, x, y, real, key)
+
+
+def loss_after(step, due, value):
+    return on_one_device(due, step.x, step.y, step.real, step.out[1].value)[1]
+
+
+@exercise.misconception(fails=ddp_value, gives=gives(loss=loss_after), breaks="loss before the step")
+def ddp_loss_after_the_step(params, x, y, real, key, *, mesh):
+    """You returned the loss of the new parameters. Return the loss before the step: value_and_grad computes both at once."""
+
+    def local(params, x, y, real, key):
+        kept = drawn(own_key(key), params, x)
+        loss_of = lambda p: by_all(squares(p, x, y, real, kept), real)  # noqa: E731
+        new = moved(params, summed(jax.grad(loss_of)(params)))
+        return new, kept, summed(loss_of(new))
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
+def ddp_only_gradients_summed(params, x, y, real, key, *, mesh):
+    """You summed the gradients but not the loss. Each device returns the part of its own rows. Sum the loss over the devices too."""
+    return ddp(mesh, divide=by_all, reduce=lambda tree: (tree[0], summed(tree[1])))(params, x, y, real, key)
+
+
 @exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
 def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
     """You summed the loss but not the gradients. The loss looks right, but the devices' weights drift apart. Sum the gradients over the devices too."""
@@ -371,12 +475,26 @@ def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(
     fails=ddp_value,
-    gives=gives(lambda real, mesh: np.full(len(real), real.sum() * len(real))),
+    gives=gives(lambda real, step: np.full(len(real), real.sum() * len(real))),
     breaks="each of five steps is that of one device",
 )
 def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
     """You divided by the number of rows and also took the mean over devices, so the gradient is N times too small. Add the devices' parts."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
+
+
+@exercise.misconception(
+    form_of=ddp_summed_and_averaged,
+    gives=gives(
+        lambda real, step: np.full(len(real), real.sum() * len(real)),
+        loss=lambda step, due, value: value * step.mesh["dp"],
+    ),
+    breaks="each of five steps is that of one device",
+)
+def ddp_summed_and_gradients_averaged(params, x, y, real, key, *, mesh):
+    """As above, but the loss is a sum."""
+    reduce = lambda tree: (summed(tree[0]), jax.lax.pmean(tree[1], "dp"))  # noqa: E731
+    return ddp(mesh, divide=by_all, reduce=reduce)(params, x, y, real, key)
 
 
 @exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
@@ -405,6 +523,17 @@ def ddp_batch_gathered(params, x, y, real, key, *, mesh):
 
 
 @exercise.misconception(fails=ddp_traffic, breaks="4 bytes per parameter")
+def ddp_gradients_gathered(params, x, y, real, key, *, mesh):
+    """You gathered the gradients of all devices and added them up. An all-reduce gives every device the sum, and sends only 2/N of these bytes."""
+
+    def reduce(tree):
+        every = lambda leaf: jax.lax.all_gather(leaf, "dp").sum(0)  # noqa: E731
+        return summed(tree[0]), jax.tree.map(every, tree[1])
+
+    return ddp(mesh, divide=by_all, reduce=reduce)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_traffic, breaks="4 bytes per parameter")
 def ddp_weights_averaged(params, x, y, real, key, *, mesh):
     """You reduced the gradients and then averaged the weights as well. All devices make the same update of the same weights: send nothing more."""
 
@@ -424,6 +553,12 @@ def ddp_weights_averaged(params, x, y, real, key, *, mesh):
 def loss_mean_of_means(A, B, a, b):
     """You took the mean of the two means. A token on the device with fewer tokens then counts more than the others."""
     return (a + b) / 2
+
+
+@exercise.misconception(of=ddp_loss)
+def loss_mean_of_sums(A, B, a, b):
+    """You divided the sum of all losses by the number of devices. Divide it by the number of real tokens."""
+    return (A * a + B * b) / 2
 
 
 @exercise.misconception(of=ddp_loss)

@@ -61,7 +61,7 @@ def problem_of_order(tensors, found):
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
-            return f"{list(bucket)} is in the place of {due}, which become ready there"
+            return f"the bucket {list(bucket)} is sent where {due} should be: gradients are sent as they become ready"
     return f"{ready} are never sent" if ready else ""
 
 
@@ -166,14 +166,16 @@ def bucketed_budget(seen):
 
 @exercise.check(narrow, points=0.25, public=True, after=bucketed_value)
 def bucketed_narrow(seen):
-    """bucketed_grads in bfloat16, the timed dtype: every device holds the gradients of all rows"""
+    """bucketed_grads in bfloat16, the timed dtype: every device holds the gradients of all rows, and sends bfloat16"""
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
+    n, size = seen.mesh["dp"], sum(sizes_of(seen))
+    expect_traffic(seen, at_most=between(2 * (n - 1) / n * 2 * size, 2 * (n - 1) / n * 4 * size))
 
 
 @exercise.check([narrow, time], points=0.25, after=bucketed_budget)
 def bucketed_overlap(small, large):
-    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times its matmuls and
-    the last bucket"""
+    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times as long as
+    its matmuls and the last bucket together"""
     for seen in (small, large):
         n, size = seen.mesh["dp"], sizes_of(seen)
         rows = seen.dims["B"] / n
@@ -338,12 +340,37 @@ def buckets_packed_tightly(tensors, cap):
     return [[name for name, _ in bucket] for bucket in found]
 
 
+@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+def buckets_first_fit(tensors, cap):
+    """You put a tensor into the first bucket with room. That bucket then waits for a later gradient: only the newest bucket may be filled."""
+    found = []
+    for name, size in ready(tensors):
+        bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
+        if bucket is None:
+            found.append(bucket := [])
+        bucket.append((name, size))
+    return [[name for name, _ in bucket] for bucket in found]
+
+
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most `cap` bytes per bucket")
 def buckets_overfull(tensors, cap):
     """You closed a bucket after it had passed the cap. Compare sizes before you add a tensor: one that does not fit begins the next bucket."""
     found, held = [[]], 0
     for name, size in ready(tensors):
         if held > cap:
+            found.append([])
+            held = 0
+        found[-1].append(name)
+        held += size
+    return found
+
+
+@exercise.misconception(form_of=buckets_overfull, breaks="at most `cap` bytes per bucket")
+def buckets_full_or_overfull(tensors, cap):
+    """As above; a bucket is also closed when it is exactly full."""
+    found, held = [], cap
+    for name, size in ready(tensors):
+        if held >= cap:
             found.append([])
             held = 0
         found[-1].append(name)
@@ -402,6 +429,16 @@ def bucketed_in_float32(ws, x, y, *, plan):
     return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
 
 
+@exercise.misconception(of=bucketed_grads, fails=bucketed_narrow, breaks="2 (N−1)/N bytes for each byte of gradient")
+def bucketed_sent_in_float32(ws, x, y, *, plan):
+    """You send the gradients in float32 and cast the sum back, so twice as many bytes travel. Send them in the dtype of ws."""
+    grads = own_grads(ws, x, y)
+    for bucket in plan:
+        flat = jax.lax.psum(flat_of(grads, bucket).astype(jnp.float32), "dp")
+        back_into(grads, bucket, flat.astype(x.dtype))
+    return grads
+
+
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="the gradients of all rows")
 def bucketed_not_written_back(ws, x, y, *, plan):
     """You reduced a flat copy but returned the original gradients. Cut the reduced array and return its pieces."""
@@ -452,7 +489,11 @@ def bucketed_all_in_one(ws, x, y, *, plan):
     return unravel(jax.lax.psum(flat, "dp"))
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_budget, breaks="2 (N−1)/N bytes for each byte of gradient")
+@exercise.misconception(
+    of=bucketed_grads,
+    fails=[bucketed_budget, bucketed_narrow],
+    breaks="2 (N−1)/N bytes for each byte of gradient",
+)
 def bucketed_in_whole_arrays(ws, x, y, *, plan):
     """You send each bucket in an array that holds all gradients, with zeros for those outside the bucket. Send only the gradients of the bucket."""
     grads, total = own_grads(ws, x, y), 0
@@ -474,8 +515,17 @@ def bucketed_cut_from_one(ws, x, y, *, plan):
     return grads
 
 
+@exercise.misconception(form_of=bucketed_cut_from_one, breaks="all buckets but the last overlap matmuls")
+def bucketed_behind_a_barrier(ws, x, y, *, plan):
+    """As above, with a barrier after the backward pass."""
+    grads = jax.lax.optimization_barrier(own_grads(ws, x, y))
+    for bucket in plan:
+        back_into(grads, bucket, jax.lax.psum(flat_of(grads, bucket), "dp"))
+    return grads
+
+
 @exercise.misconception(
-    of=bucketed_grads, fails=bucketed_overlap, breaks="at most 1.2 times its matmuls and the last bucket"
+    of=bucketed_grads, fails=bucketed_overlap, breaks="at most 1.2 times as long as its matmuls and the last bucket"
 )
 def bucketed_under_idle_work(ws, x, y, *, plan):
     """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""
@@ -509,6 +559,18 @@ def best_bucket_in_numbers(chip, M, o):
 def best_bucket_of_overhead(chip, M, o):
     """You made one bucket's transfer as long as its overhead. But the overheads of all buckets are exposed, and only one transfer is. Balance n overheads against one transfer."""
     return CHIPS[chip].ici * o * 1e-6
+
+
+@exercise.misconception(of=best_bucket)
+def best_bucket_of_everything(chip, M, o):
+    """You put all gradients into one bucket. Nothing overlaps its transfer, so all of it is exposed."""
+    return 2e6 * M
+
+
+@exercise.misconception(of=best_bucket)
+def best_bucket_for_their_number(chip, M, o):
+    """You gave the best number of buckets. Divide the bytes of all gradients by it."""
+    return 1e6 * 2e6 * M / best_bucket.fn(chip, M, o)
 
 
 exercise.scenario(best_bucket, lambda chip, M, o: Scenario(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M))

@@ -204,7 +204,7 @@ def as_usual(p, m, v, g, t):
     return *update(own(p, len(m)), m, v, g, t), t
 
 
-def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, opt=None):
+def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, loss_scale=1, opt=None):
     """Make a step with the given parts changed. ``gathered`` takes the new part and the padded parameters."""
     parts = 1 if opt else mesh.shape["dp"]
 
@@ -220,7 +220,7 @@ def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=Non
         g = clip(summed(scale * padded(ravel_pytree(grads)[0])))
         p, m, v, t = change(padded(flat), opt["m"], opt["v"], g, opt["t"] + 1)
         flat_new = gathered(p, padded(flat)) if gathered else jax.lax.all_gather(p, "dp", tiled=True)
-        return unravel(flat_new[: len(flat)]), {"m": m, "v": v, "t": t}, jax.lax.psum(loss, "dp")
+        return unravel(flat_new[: len(flat)]), {"m": m, "v": v, "t": t}, loss_scale * jax.lax.psum(loss, "dp")
 
     return mapped(local, mesh, opt)
 
@@ -354,6 +354,34 @@ def zero1_sum_of_means(params, opt, x, y, *, mesh):
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 
+@exercise.misconception(fails=zero1_value, breaks="over all rows and columns")
+def zero1_mean_of_own_rows(params, opt, x, y, *, mesh):
+    """You summed the devices' own means, so loss and gradient are N times too large. Divide by the number of all rows, or by N afterwards."""
+    n = mesh.shape["dp"]
+    return zero1(mesh, scale=n, loss_scale=n)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="Step t is")
+def zero1_corrected_by_old_t(params, opt, x, y, *, mesh):
+    """You corrected the moments with the number of steps done. Step t counts itself: in the first step t is 1, not 0, which divides by 0."""
+
+    def change(p, m, v, g, t):
+        return *update(own(p, len(m)), m, v, g, t - 1)[:3], t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_traffic, breaks="at most 2 (N−1)/N · 4S bytes")
+def zero1_all_reduced_for_the_norm(params, opt, x, y, *, mesh):
+    """You all-reduced the gradient for its norm as well. Add up the squares of each device's part, and sum one number over the devices."""
+
+    def summed(g):
+        total = jax.lax.psum(g, "dp")
+        return scattered(g) / jnp.maximum(1, jnp.sqrt(jnp.sum(total**2)))
+
+    return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
+
+
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_own_gradient(params, opt, x, y, *, mesh):
     """You cut your part out of your own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
@@ -405,6 +433,12 @@ def held_with_one_moment(V, D, L, N):
 def held_in_gib(V, D, L, N):
     """You counted in GiB, 2^30 bytes. 1 GB is 10^9 bytes."""
     return zero1_held.fn(V, D, L, N) * 1e9 / 2**30
+
+
+@exercise.misconception(of=zero1_held)
+def held_without_embedding(V, D, L, N):
+    """You left out the embedding of V · D parameters."""
+    return 2 * parameters(0, D, L) + 8 * parameters(0, D, L) / N
 
 
 exercise.scenario(

@@ -100,7 +100,7 @@ def gated_traffic(seen):
 
 @exercise.check(drawn, points=0.25, public=True)
 def init_spread(seen):
-    """init: each device draws its part of the weights, with variance 1/D and 1/F for the whole D and F; no
+    """init: each device returns its part of the weights, with variance 1/D and 1/F for the whole D and F; no
     communication"""
     expect_no_collectives(seen)
     for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
@@ -208,7 +208,7 @@ def dx_averaged(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients of one device")
 def copies_of_dy_summed(x, w1, w3, w2, b, dy):
-    """You summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large."""
+    """You, or the transpose of the psum of y, summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large. Differentiate only a device's part of y, without the psum."""
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
@@ -233,7 +233,7 @@ def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
     return y, grads | {"w1": x.T @ dgate}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D] each way")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
 def dx_summed_in_two(x, w1, w3, w2, b, dy):
     """You all-reduced the gate's part of dx and the up's part separately. Add them first: then one all-reduce is enough."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate) + total(up))
@@ -255,7 +255,7 @@ def hidden_units_gathered(x, w1, w3, w2, b, dy):
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D] each way")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
 def weights_gathered(x, w1, w3, w2, b, dy):
     """You gathered the weights, so every device computes everything. Leave cut weights where they are, and send arrays of the size of x."""
     w1, w3 = (jax.lax.all_gather(w, "tp", axis=1, tiled=True) for w in (w1, w3))
@@ -266,7 +266,7 @@ def weights_gathered(x, w1, w3, w2, b, dy):
     return y, g | {"w1": own(g["w1"], axis=1), "w3": own(g["w3"], axis=1), "w2": own(g["w2"], axis=0)}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D] each way")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
 def reduced_over_all_axes(x, w1, w3, w2, b, dy):
     """You averaged over the other axes of the mesh as well. They hold copies, so this sends many bytes and changes nothing."""
     others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
@@ -310,7 +310,7 @@ def seed_ignored(seed, *, D, F):
     return drawn_with(jax.random.split(own_key(0), 3), D, F)
 
 
-@exercise.misconception(of=init, fails=init_spread, breaks="each device draws its part")
+@exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")
 def all_units_on_each_device(seed, *, D, F):
     """Each device drew F MLP units, N times too many in all. A device's part has F/N of them."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
@@ -339,7 +339,7 @@ def scaled_by_the_other_dimension(seed, *, D, F):
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=D)
 
 
-@exercise.misconception(of=init, fails=init_spread, breaks="each device draws its part")
+@exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")
 def other_weights_on_copies(seed, *, D, F):
     """You folded in a device's index along all axes. Devices that differ only along another axis hold the same weights: fold in tp alone."""
     key = jax.random.key(seed)
@@ -365,6 +365,14 @@ def gate_and_up_by_turns(F, N):
     if F % N:
         raise ValueError("uneven")
     return [half * F + i for i in range(F) for half in (0, 1)]
+
+
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
+def every_nth_column(F, N):
+    """You gave each device every N-th column. A piece of w1 has neighbouring columns: the first F/N, the next F/N, and so on."""
+    if F % N:
+        raise ValueError("uneven")
+    return [i for device in range(N) for i in range(device, 2 * F, N)]
 
 
 @exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")

@@ -166,7 +166,7 @@ many_units = exercise.call(
 
 @exercise.check([on_a_ring, many_units], points=0.25, after=train_traffic)
 def train_norms(wide, many_units):
-    """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
+    """train: a device normalizes only its own rows; the matmul of `hidden` at most twice, other matmuls once"""
     for seen in (wide, many_units):
         expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
         n, whole, _ = sizes_of(seen)
@@ -414,6 +414,13 @@ def dropped_alike(x, seed, *, rate):
 
 
 @exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
+def dropped_alike_in_rows(x, seed, *, rate):
+    """You drew one mask and used it for all rows of a device. Draw a number for each row and column."""
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x[:1].shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_rows, breaks="those of rows, devices and seeds are independent")
 def dropped_by_one_shifted_mask(x, seed, *, rate):
     """You shift one mask by the seed. Then the steps of a training drop numbers in the same pattern. Draw a new mask for each seed."""
     key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))
@@ -472,6 +479,12 @@ def dropped_without_the_seed(x, seed, *, rate):
 def block_bytes_of_two_pairs(S, D, N):
     """You counted a gather and a reduce-scatter in each pass. A device does not keep the gathered rows, so the backward pass gathers them again."""
     return 4 * 2 * S * D * (N - 1) / N
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_of_numbers(S, D, N):
+    """You counted numbers, not their bytes. A bfloat16 has two bytes."""
+    return 5 * S * D * (N - 1) / N
 
 
 @exercise.misconception(of=block_bytes)

@@ -65,8 +65,8 @@ def mlp_activations(seen):
 
 @exercise.check(layer, points=1, after=mlp_gradients)
 def mlp_backward(seen):
-    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; at most one matmul
-    is computed again"""
+    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; in both passes
+    together at most one matmul is computed again"""
     expect_shard_map(seen)
     travels(seen.only(backward=True), 4, 3, "all_gather", "reduce_scatter")
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
@@ -231,7 +231,8 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
 
 
 @exercise.misconception(
-    fails=[mlp_activations, mlp_backward, mlp_weights], breaks=["only gathers of weights", "at most 15BDF/(XY) FLOPs"]
+    fails=[mlp_activations, mlp_backward, mlp_weights],
+    breaks=["over x only weights, by gathers", "at most 15BDF/(XY) FLOPs"],
 )
 def gathered_over_both_axes(a, w_in, w_out, *, mesh):
     """You gathered the weights whole, over y as well. That is FSDP on all chips, and chips along y repeat the same work. Leave F cut over y."""
@@ -252,7 +253,7 @@ def left_to_the_compiler(a, w_in, w_out, *, mesh):
     return laid_out(hidden @ laid_out(w_out, "y", "x"), "x", "y")
 
 
-@exercise.misconception(fails=[mlp_activations, mlp_backward], breaks="one gather, one scatter")
+@exercise.misconception(fails=[mlp_activations, mlp_backward], breaks="one gather and one scatter")
 def all_reduced_over_y(a, w_in, w_out, *, mesh):
     """You all-reduced the result over y and kept your columns. A reduce-scatter gives a chip its own columns, for half the bytes."""
     return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)

@@ -175,6 +175,18 @@ def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
     return mapped(local, mesh)(w, x, y)
 
 
+@exercise.misconception(form_of=hsdp_each_micro_batch_sent, breaks="sum all M micro-batches before it sends anything")
+def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
+    """As above; the weights are gathered once."""
+
+    def local(w, x, y):
+        whole = jax.lax.all_gather(w, "shard", tiled=True)
+        each = 2 * jnp.einsum("mbd,mbk->mdk", x, x @ whole - y)
+        return normed(sum(far_sum(scattered(g)) for g in each) / (y.size * mesh.size))
+
+    return mapped(local, mesh)(w, x, y)
+
+
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
     """You summed only the last micro-batch over rep. The earlier ones were scattered over shard but never summed over rep. Accumulate first, then send."""
@@ -257,6 +269,13 @@ def time_with_the_node_to_itself(chip, M, R):
 def time_far_once(chip, M, R):
     """You counted the all-reduce once. It is a reduce-scatter and an all-gather between nodes."""
     return sum(both(chip, M, R, far=1))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_far_as_if_scattered(chip, M, R):
+    """You counted all R nodes in the all-reduce. A device sends (R - 1)/R of its bytes, twice."""
+    near, far = both(chip, M, R)
+    return near + far * R / (R - 1)
 
 
 @exercise.misconception(of=hsdp_time)

@@ -425,6 +425,13 @@ def gathers_of_weights_thought_bare(act, weight, hops):
     return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
 
 
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+def hops_of_weights_beside_their_matmul(act, weight, hops):
+    """You put each hop of W beside its own matmul. A gather of W needs no matmul, whole or in hops: it runs beside the other layers."""
+    found = hides_behind(act, weight, hops)
+    return [(*c[:3], "own product") if hops else c for c in found]
+
+
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="also for other axis names and mixtures")
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then repeat the
