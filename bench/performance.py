@@ -82,10 +82,15 @@ def of_a_start(rounds: list[dict[str, list[list[float]]]]) -> Iterator[Row]:
     for name in one[0]:
         yield name, "whole command", "s", [of[name][0] for of in one]
         if one[0][name][1]:
-            yield f"{name}, CPU", "with its child processes", "s", [of[name][1] for of in one]
+            yield f"{name}: CPU time", "with its child processes", "s", [of[name][1] for of in one]
         base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
         if name != base:
-            yield f"{name}, against {base}", "whole command", "x", [of[name][0] / of[base][0] for of in one]
+            yield (
+                f"{name}: time in multiples of {base}",
+                "whole command",
+                "x",
+                [of[name][0] / of[base][0] for of in one],
+            )
 
 
 def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
@@ -95,7 +100,7 @@ def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
         for part in parts if tier != "none" else ():
             what = f"{first['students']} submissions and start" if part == "batch" else "start only"
             more = [(one["tiers"][tier][part][0][1] / one["tiers"]["none"][part][0][1] - 1) * 100 for one in rounds]
-            yield f"isolation's share, {tier}", what, "% of CPU", more
+            yield f"CPU time that the sandbox adds, {tier}", what, "% of CPU", more
 
 
 def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
@@ -111,56 +116,66 @@ def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
                 for m, n in zip(fewer, more, strict=True)
             ]
             starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
-            yield "steady state: one more submission", what, unit, slopes
+            yield "time of one more submission", what, unit, slopes
             if fewer is classes[0]:  # only the first class starts with an empty cache, so only it measures the start
-                yield "start: the rest of the smaller class's time", what, unit, starts
+                yield "time of the start: the rest of the smaller class's time", what, unit, starts
         grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
-        yield "memory of the parent, against the smaller class", what, "x", grown
+        yield "memory of the parent, in multiples of the smaller class", what, "x", grown
 
 
 def _of_a_class(of: list[dict[str, Any]]) -> Iterator[Row]:
     students = of[0]["students"]
     what = f"class of {students:,}, {of[0]['duplicates']:.0%} handed in twice"
-    yield "first grading", what, "s a submission", [one["seconds"]["first"] / students for one in of]
-    yield "first grading, CPU", what, "s a submission", [one["cpu"]["first"] / students for one in of]
-    for run, said in (("another tolerance", "one check's tolerance changed"), ("unchanged", "nothing changed")):
+    yield "time of the first grading", what, "s a submission", [one["seconds"]["first"] / students for one in of]
+    yield "CPU time of the first grading", what, "s a submission", [one["cpu"]["first"] / students for one in of]
+    for run, said in (("another tolerance", "a changed tolerance of one check"), ("unchanged", "no change")):
         if run in of[0]["seconds"]:
-            for clock, end in (("seconds", ""), ("cpu", ", CPU")):
+            for clock, end in (("seconds", ""), ("cpu", ", by CPU time")):
                 ratios = [one[clock]["first"] / one[clock][run] for one in of]
-                yield f"{said}, against the first{end}", what, "x", ratios
-    yield "memory of the parent, at most", what, "MiB", [max(one["parent_mib"].values()) for one in of]
-    yield "store", what, "MiB", [one["store_mib"] for one in of]
-    yield "class page", what, "MiB", [one["class_page_mib"] for one in of]
+                yield f"speed-up of a regrade after {said}{end}", what, "x", ratios
+    yield "largest memory of the parent", what, "MiB", [max(one["parent_mib"].values()) for one in of]
+    yield "size of the cache", what, "MiB", [one["store_mib"] for one in of]
+    yield "size of the class page", what, "MiB", [one["class_page_mib"] for one in of]
 
 
 def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
     """Yield the milliseconds of each part of the limit, and the distance of the command from it."""
     what = f"{limits[0]['students']} students, {limits[0]['distinct']} distinct sources"
-    yield "the limit: each step once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
+    yield "lower bound: each step once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
     for part, (_, times) in limits[0]["parts"].items():
         each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
-        yield f"part of the limit: {part}, {times} times", what, "ms each", each
+        yield f"part of the lower bound: {part} (done {times} times)", what, "ms each", each
     steady = [one["second_half"][0][1] / one["second_half"][0][0] for one in limits]
-    yield "steady state: second half of a class, against the limit", what, "x", steady
-    yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
+    yield "second half of a class, in multiples of the lower bound", what, "x", steady
+    yield (
+        "grade minus an unchanged run, in multiples of the lower bound",
+        what,
+        "x",
+        [o["grade"][0] / o["limit"][0] for o in limits],
+    )
 
 
 def of_the_course(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     """Yield the CPU seconds of a perfect submission by role and by hand, then the time of ``verify``."""
     what = f"{rounds[0]['exercises']} exercises"
-    yield "a perfect submission, cold", what, "s", [one["cold"][0] for one in rounds]
+    yield "a perfect submission, with an empty cache and new workers", what, "s", [one["cold"][0] for one in rounds]
     for hosts in rounds[0]["warm"]:
         of = [found for one in rounds for found in one["warm"][hosts]]
-        yield f"a perfect submission, warm, {hosts} at a time", what, "s", [found["seconds"] for found in of]
+        yield f"a perfect submission, warm workers, {hosts} at a time", what, "s", [found["seconds"] for found in of]
         for role in ("parent", "trace", "run"):
-            yield f"part of it: {role}, {hosts} at a time", what, "s of CPU", [found[role] for found in of]
+            yield (
+                f"a perfect submission, warm workers, {hosts} at a time: part {role}",
+                what,
+                "s of CPU",
+                [found[role] for found in of],
+            )
     hands = [found for one in rounds for found in one["by hand"]]
-    yield "a perfect submission by hand: all of it", what, "s of CPU", [sum(found.values()) for found in hands]
+    yield "a perfect submission by hand: all parts", what, "s of CPU", [sum(found.values()) for found in hands]
     for part in hands[0]:
-        yield f"a perfect submission by hand: {part}", what, "s of CPU", [found[part] for found in hands]
+        yield f"a perfect submission by hand: part {part}", what, "s of CPU", [found[part] for found in hands]
     if all("verify" in one for one in rounds):
-        yield "verify --no-store -j 2", what, "s", [one["verify"][0] for one in rounds]
-        yield "verify --no-store -j 2", what, "s of CPU", [one["verify"][1] for one in rounds]
+        yield "verify --no-store -j 2: time", what, "s", [one["verify"][0] for one in rounds]
+        yield "verify --no-store -j 2: CPU time", what, "s of CPU", [one["verify"][1] for one in rounds]
 
 
 def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
@@ -170,7 +185,7 @@ def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     stock, *ours = books[0]
     yield stock, f"class of {rounds[0]['stock_students']}", "s a submission", [b[stock] for b in books]
     for path in ours:
-        yield f"{path}, against {stock}", what, "x", [b[stock] / b[path] for b in books]
+        yield f"{path}: speed-up over {stock}", what, "x", [b[stock] / b[path] for b in books]
 
 
 def of_otter(rounds: list[dict[str, Any]]) -> Iterator[Row]:
@@ -182,7 +197,7 @@ def of_otter(rounds: list[dict[str, Any]]) -> Iterator[Row]:
         books = [one["nbgrader"]["seconds"] for one in rounds]
         for path in list(books[0])[1:]:
             ratios = [otter / b[path] for otter, b in zip(otters, books, strict=True)]
-            yield f"{path}, against otter run", f"class of {rounds[0]['nbgrader']['students']}", "x", ratios
+            yield f"{path}: speed-up over otter run", f"class of {rounds[0]['nbgrader']['students']}", "x", ratios
 
 
 def page(found: dict[str, Any]) -> str:
@@ -190,19 +205,21 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# Performance",
         "",
-        f"`bench/performance.py` (`make bench`) writes this page. Rounds of its measurements: {len(found['rounds'])}. The docstring of each script in `bench/` describes",
+        f"`bench/performance.py` (`make bench`) writes this page. Number of rounds: {len(found['rounds'])}. The docstring of each script in `bench/` describes",
         "what it compares.",
         "",
         f"- Measured on {found['machine']}.",
-        "- Each ratio compares two measurements of one round.",
-        "- CPU seconds are the sum over all processes. On a machine with other load they are more reliable than wall time.",
-        "- The module is `03_matmuls`, with two submissions at a time.",
-        "- Measurements of a class start with an empty store. Do not compare classes that have different shares of submissions handed in twice.",
+        "- Each ratio (unit x) compares two measurements of one round.",
+        "- CPU seconds are the sum over all processes. On a machine with other load, CPU seconds are more reliable than wall time.",
+        "- The graded module is `03_matmuls`. The grader grades two submissions at a time.",
+        "- Measurements of a class start with an empty cache. Do not compare classes that have different shares of submissions handed in twice.",
+        "- A speed-up is how many times as fast a run is. A regrade is compared with the first grading of its class.",
+        "- *By hand* means one process without isolation that does only the work itself, such as one sharded matmul for `check`.",
         "",
         "[Where the time goes](where-time-goes.md) explains the figures that are further from their lower bound than we would like.",
         "",
         *(line for note in found.get("notes", []) for line in (note, "")),
-        "| figure | of | median | least to most | unit |",
+        "| figure | measured on | median of the rounds | smallest to largest | unit |",
         "|---|---|---|---|---|",
     ]
     for what, of, unit, values in rows(found["rounds"]):
