@@ -19,7 +19,7 @@ from grader.common.observation import Fault, Observation, Outcome
 from grader.common.result import Evidence, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Call, Code, Exercise, Misconception, Question, Task
+from grader.exercise import Call, Check, Code, Exercise, Misconception, Question, Task
 from grader.expect import laid_out
 from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
@@ -59,21 +59,17 @@ class Judge:
     ) -> list[Result]:
         """Return the results with the hints of misconceptions that explain failed checks."""
         plan = [a.ask for a in answered]
-        statuses, submitted = {result.name: result.status for result in results}, None
+        statuses, submitted = {result.name: result.status for result in results}, Shown(answered)
         hinted = []
         for result in results:
             misconceptions: list[Misconception] = []
             if result.status == "failed" and result.reason != WRONG_IN_SECRET:
-                check, submitted = exercise.checks[result.name], submitted or Shown(answered)
+                check = exercise.checks[result.name]
                 tasks = [task for task in check.tasks if _ran(submitted, task)]
-                candidates = [
-                    s
-                    for s in exercise.misconceptions.values()
-                    if result.name in s.fails and s.of in tasks and (public or s.gives or may_explain(s, statuses))
-                ]
                 known = [
                     (misconception, self._references.shown(exercise, misconception, plan, workers, public))
-                    for misconception in candidates
+                    for misconception in exercise.misconceptions.values()
+                    if misconception.of in tasks and may_explain(misconception, check, statuses, public)
                 ]
                 misconceptions = fitting(check, submitted, statuses, known, exercise.checks)
             hinted.append(with_hint(result, misconceptions) if misconceptions else result)
@@ -117,9 +113,15 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
     return result
 
 
-def may_explain(misconception: Misconception, statuses: Mapping[str, str]) -> bool:
-    """Return whether a submission with these results may have a misconception: it passes no check that this fails."""
-    return all(statuses.get(name) != "passed" for name in misconception.fails)
+def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
+    """Return whether a misconception may explain why a check fails, before the misconception is run.
+
+    A misconception with ``gives`` may. Another one may if the submission passes no check that the misconception fails.
+    On public data alone it may in any case: there it passes the checks that it fails on hidden data.
+    """
+    if check.name not in misconception.fails:
+        return False
+    return public or bool(misconception.gives) or all(statuses.get(name) != "passed" for name in misconception.fails)
 
 
 def _ran(submitted: Shown, task: Task) -> bool:

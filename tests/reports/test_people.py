@@ -31,8 +31,8 @@ def test_the_class_page_names_students_and_their_sections() -> None:
     Nesting(page)
     assert page.count("Bob Hatter") >= 2  # in a misconception's list and in the table of students
     assert '<option value="1">A</option>' in page and '<option value="0">none</option>' in page
-    assert '<tr data-section="1"><th scope="row"><a href="./bob.html">' in page
-    assert '<tr data-section="0"><th scope="row"><a href="./zoe.html">' in page
+    assert '<tr data-section="1"><th scope="row" class="long"><a href="./bob.html">' in page
+    assert '<tr data-section="0"><th scope="row" class="long"><a href="./zoe.html">' in page
     assert 'main:has(#section option[value="1"]:checked) tr[data-section]:not([data-section="1"])' in page
     assert '<th scope="row">B</th><td>2 students</td>' in page
 
