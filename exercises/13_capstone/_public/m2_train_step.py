@@ -433,6 +433,17 @@ def due_over(seen, itemsize, gathers, reduces):
 
 
 @exercise.helper
+def expect_sent(seen, gathers, reduces):
+    """Require at most these bytes over each axis and in all, besides single numbers."""
+    tp, sp, both = due_over(seen, 4, gathers, reduces)
+    few = 128
+    expect_traffic(seen, at_most=tp + few, axis="tp")
+    expect_traffic(seen, at_most=both + few, axis="dp")
+    expect_traffic(seen, at_most=sp + both + few, axis="sp")
+    expect_traffic(seen, at_most=tp + sp + both + 2 * few)
+
+
+@exercise.helper
 def work_of(seen):
     """Return the FLOPs of a device's matmuls with parameters, and of its matmuls with other positions, in the forward
     pass."""
