@@ -537,8 +537,8 @@ def memory_table(course: Course, compiled: Compiled) -> str:
 def _medians(errors: Mapping[str, tuple[list[float], list[float]]]) -> list[str]:
     """Return a table of the median errors of memory, with a row for each slice."""
     rows = [
-        "| slice | programs | median error in the program's order | as on a TPU | range as on a TPU |",
-        f"|{'---|' * 5}",
+        "| modules | slice | programs | median error in the program's order | as on a TPU | range as on a TPU |",
+        f"|{'---|' * 6}",
     ]
     for on, (plain, stored) in errors.items():
         apart = f"{min(stored):+.0%} to {max(stored):+.0%}"
@@ -553,7 +553,8 @@ def _typical(errors: Sequence[float]) -> str:
 def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     """Return the range and the median of the differences between steps, by dtype of the matmuls."""
     parts = [
-        f"{len(found)} rows of {what}: the compiler's step differs by {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
+        f"{len(found)} rows of {what}: the compiler's step differs by {min(found):+.0%} to {max(found):+.0%}, "
+        f"the median difference is {_typical(found)}"
         for what, found in errors.items()
         if found
     ]
