@@ -154,7 +154,8 @@ def explicit_in_one_step(a, b, *, mesh):
 @exercise.misconception(of=matmul_explicit, fails=explicit_budget)
 def explicit_gathered_b_too(a, b, *, mesh):
     """You gathered B too. Each device's columns of C need only its columns of B: gather only C."""
-    return matmul_explicit(a, jax.sharding.reshard(b, P(None, None)), mesh=mesh)
+    b = jax.sharding.reshard(jax.sharding.reshard(b, P(None, None)), P(None, "y"))
+    return matmul_explicit(a, b, mesh=mesh)
 
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_value, breaks="C equals A @ B")

@@ -608,7 +608,7 @@ def summed_again(params, x, y, *, mesh):
     return stepping(mesh, found)(params, x, y)
 
 
-@exercise.misconception(fails=[step_norm, step_params])
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
 def positions_left_out(params, x, y, *, mesh):
     """You summed gradients only over dp. Devices along sp have other positions, so they have other shares of each
     gradient."""
