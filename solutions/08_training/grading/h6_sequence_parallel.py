@@ -74,7 +74,7 @@ dropped = exercise.call(
     returns="x",
     steps=2,
     dims={"S": 60, "D": 120},
-    hidden_dims={"S": 80, "D": 105},
+    hidden_dims={"S": 100, "D": 105},
 )
 
 
@@ -87,7 +87,7 @@ one_seed = exercise.call(
     returns="x",
     steps=2,
     dims={"S": 60, "D": 120},
-    hidden_dims={"S": 80, "D": 105},
+    hidden_dims={"S": 100, "D": 105},
 )
 
 
