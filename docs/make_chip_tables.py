@@ -492,7 +492,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
             f"| {' | '.join(parts)} | {show_time(round(took['seconds'] * 1e12)) if took else '-'} |"
         )
-    return "\n".join([*rows, "", f"{error_text(errors)} {longer_text(longer)}", ""])
+    return "\n".join([*rows, "", f"{error_text(errors)} {longer_text(longer)}".rstrip(), ""])
 
 
 BFLOAT16 = (
@@ -562,7 +562,9 @@ def error_text(errors: Mapping[str, Sequence[float]]) -> str:
 
 
 def longer_text(longer: Mapping[str, Sequence[float]]) -> str:
-    """Return how many times the clock's time the compiler's matmuls take, by chip."""
+    """Return how many times the clock's time the compiler's matmuls take, by chip; "" without such rows."""
+    if not longer:
+        return ""
     parts = [f"{min(found):.2f} to {max(found):.2f} times on {chip}" for chip, found in longer.items()]
     first = parts[0].replace("times", "times the clock's time")
     return f"Matmuls of the bfloat16 rows take, by the compiler's cycles, {', '.join([first, *parts[1:]])}."
