@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -252,9 +253,16 @@ def test_facts_hold_of_very_many_drawn_programs(body: Step, seed: int) -> None:
 ROOT = Path(__file__).parents[1]
 
 
+def mesh_for(task: Task, sizes: Mapping[str, int]) -> jax.sharding.Mesh:
+    """Return the mesh that a task gets, with Explicit axes if it asks for them."""
+    mesh = mesh_of(sizes)
+    kinds = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
+    return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=(kinds[task.axis_types],) * len(sizes))
+
+
 def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], dims: Mapping[str, int]) -> tuple:
     """Return the jitted function that ``call`` makes of ``fn``, its module, and inputs."""
-    mesh, specs = mesh_of(sizes), [P(*a.spec) for a in call.args.values()]
+    mesh, specs = mesh_for(task, sizes), [P(*a.spec) for a in call.args.values()]
     if task.kind == "body":
         out = task.out_specs
         fn = jax.shard_map(
@@ -296,9 +304,11 @@ def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
 
 def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
     sizes = dict(call.meshes[0])
+    is_set = jax.set_mesh(mesh_for(call.task, sizes)) if call.task.axis_types == "explicit" else nullcontext()
     try:
-        jitted, module, values = module_of(call.task, fn, call, sizes, call.sizes(sizes, hidden=False))
-        wanted = jax.tree.leaves(jitted(*values))
+        with is_set:
+            jitted, module, values = module_of(call.task, fn, call, sizes, call.sizes(sizes, hidden=False))
+            wanted = jax.tree.leaves(jitted(*values))
     except Exception:  # JAX refuses this misconception, so there is no program
         assert "reference" not in what, what
         return
