@@ -85,10 +85,13 @@ def own_text(question: Question, shown: str) -> str:
 
 
 def question_text(question: Question, params: dict[str, Any]) -> str:
-    """Return the question's text with ``params``. Raises CourseError if the text does not render with these names."""
+    """Return the question's text with ``params``.
+
+    Raises CourseError if the text does not render with these names, or if two options become the same.
+    """
     try:
         return render_question(question, params)
-    except jinja2.TemplateError as error:
+    except (jinja2.TemplateError, ValueError) as error:
         raise CourseError(f"the text of {question.name} cannot be rendered: {error}") from None
 
 

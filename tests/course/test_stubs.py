@@ -14,7 +14,8 @@ from grader.course.loading import Course, load_course
 from grader.course.notebooks import notebook
 from grader.course.pages import TRACED, module_page
 from grader.course.release import products
-from grader.course.stubs import stub_source
+from grader.course.stubs import question_text, stub_source
+from grader.exercise import Exercise
 from grader.intake.submission import Chunk, Source, fingerprint
 from tests.made_up import made_up
 
@@ -142,3 +143,15 @@ def test_a_question_without_numbers_keeps_its_text_if_each_student_has_others(tm
     for name in ("01_gather/x1_gather.py", "01_gather/01_gather.ipynb"):
         assert "Why does it wait for all of them?" in made[name]
         assert "bytes take on a ring" not in made[name] and "shardlings show" in made[name]
+
+
+def test_options_that_become_the_same_are_the_authors_mistake() -> None:
+    exercise = Exercise()
+
+    @exercise.choice(points=1, params={"cut": ["rows"]}, options={"a": "over {{ cut }}", "b": "over rows", "c": "none"})
+    def alike(cut: str) -> str:
+        """What does it need?"""
+        return "a"
+
+    with pytest.raises(CourseError, match="the text of alike cannot be rendered: the option 'over rows' cannot be"):
+        question_text(exercise.questions["alike"], {"cut": "rows"})
