@@ -188,6 +188,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         traffic=Seen(ask.mesh, collectives=seen.collectives).traffic,
         memory=seen.memory,
         live=live_memory(seen.operations) if seen.operations else None,
+        stored=live_memory(seen.operations, on_tpu=True).peak if seen.operations and timeline else 0,
         routes=routes(seen.operations) if seen.operations else (),
         flops=seen.flops,
         dot_flops=seen.dot_flops,

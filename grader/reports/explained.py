@@ -42,6 +42,7 @@ class Explained:
         ran: whether the program was compiled and run. Otherwise results and XLA's memory figure are unknown.
         memory: bytes of temporaries per device, as XLA reports them.
         live: the most bytes that a device holds at once, by liveness analysis.
+        stored: an estimate of these bytes on a TPU, which stores some values in bfloat16; 0 without a timeline.
         flops, dot_flops: arithmetic of one device, in total and in matmuls.
         routes: the data that the program's permutes pass on from round to round.
         elsewhere: the program's result on devices that are not simulated; empty if the user named no such devices.
@@ -67,6 +68,7 @@ class Explained:
     dot_flops: Interval = NOTHING
     ran: bool = True
     live: LiveMemory | None = None
+    stored: int = 0
     routes: Sequence[Route] = ()
     elsewhere: str = ""
     measured: str = ""
@@ -128,10 +130,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "results": [_array(r) for r in explained.results],
             "collectives": [_collective(c) for c in explained.collectives],
             "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
-            "memory": {
-                "xla": explained.memory if explained.ran else None,
-                "live": dataclasses.asdict(explained.live) if explained.live else None,
-            },
+            "memory": _memory(explained),
             "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
             "timeline": _timeline(explained.timeline) if explained.timeline else None,
@@ -140,6 +139,14 @@ def as_data(explained: Explained) -> dict[str, Any]:
         }
         | {name: text for name in ("elsewhere", "compiled", "profiles") if (text := getattr(explained, name))}
     )
+
+
+def _memory(explained: Explained) -> dict[str, Any]:
+    return {
+        "xla": explained.memory if explained.ran else None,
+        "live": dataclasses.asdict(explained.live) if explained.live else None,
+        "stored": explained.stored or None,
+    }
 
 
 def _roofline(roofline: Roofline) -> list[dict[str, Any]]:

@@ -65,8 +65,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         yield "collective", "", "none: devices do not communicate"
     for axes, sent in explained.traffic.items():
         yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
-    if explained.ran:
-        yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
+    yield from memory_lines(explained)
     others = [
         ("runs", "", explained.elsewhere),
         ("measured", "cyan", explained.measured),
@@ -75,9 +74,21 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         ("predicted", "cyan", explained.predicted),
     ]
     yield from [fact for fact in others if fact[2]]
+    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} others, on a device"
+
+
+def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
+    """Yield (label, style, text) for the memory of a device: XLA's figure, by liveness, and the estimate for a TPU."""
+    if explained.ran:
+        yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
     if explained.live is not None:
         yield "holds", "", live_text(explained.live)
-    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} others, on a device"
+    if explained.stored:
+        yield (
+            "stored",
+            "",
+            f"about {show_bytes(explained.stored)} on a TPU, which may keep operands of matmuls in bfloat16",
+        )
 
 
 def live_text(live: LiveMemory) -> str:

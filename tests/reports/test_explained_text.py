@@ -43,6 +43,13 @@ def test_every_fact_has_a_line() -> None:
     ]
 
 
+def test_with_a_timeline_the_memory_on_a_tpu_is_estimated() -> None:
+    line = "stored     about 24 MiB on a TPU, which may keep operands of matmuls in bfloat16"
+    assert line in printed(made(HOP, stored=24 << 20)) and "stored" not in printed(made(HOP))
+    assert as_data(made(HOP, stored=24 << 20))["memory"]["stored"] == 24 << 20
+    assert as_data(made(HOP))["memory"]["stored"] is None
+
+
 @pytest.mark.parametrize(
     ("one", "text"),
     [
