@@ -94,7 +94,7 @@ dist: install
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist build
 	$(BIN)/twine check dist/*.whl dist/*.tar.gz
 
-# Writes docs/performance.md and build/bench.json. The other scripts in bench/ answer questions of their own.
+# Writes docs/performance.md, bench/performance.md and bench/performance.json. The other scripts in bench/ answer questions of their own.
 bench: install
 	$(BIN)/python bench/performance.py
 

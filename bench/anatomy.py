@@ -1,13 +1,13 @@
-"""Measure the CPU time of one more source, in every tier and by hand.
+"""Measure the CPU time that one more source costs, in every sandbox tier and by hand.
 
     python bench/anatomy.py [--sources 60] [--module 03_matmuls] [--rounds 3] [--json FILE]
 
-Three kinds of sources are compared: an empty one, one that asks for devices, and the solution. An empty source costs as
-much as its process. A source that asks for devices also starts XLA in its process.
+Three kinds of sources are compared: an empty source, a source that asks for devices, and the solution. An empty source
+costs only its process. A source that asks for devices also starts XLA in its process.
 
-Each source has a comment of its own, so each gets its own process and is traced. All programs of an exercise are equal,
-which is the cheapest case: the warm-up has already run and judged them. "By hand" is one warm process without isolation
-(``limit.py``).
+Each source has a comment of its own, so each gets its own process and is traced. All sources of an exercise have equal
+programs, which the warm-up has already run and judged. Sources with equal programs cost least. For comparison, one warm
+process without isolation does the work "by hand" (``limit.py``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ Sources = list[tuple[str, Source]]
 
 
 def sources(names: list[str], count: int, start: int, text: Callable[[str], str]) -> Sources:
-    """Return ``count`` sources of the exercises in turn, each with a unique comment."""
+    """Return ``count`` sources, each with a unique comment.
+
+    The sources go through the exercises ``names`` in order, again and again.
+    """
     found = []
     for number in range(start, start + count):
         name = names[number % len(names)]
@@ -46,7 +49,10 @@ def sources(names: list[str], count: int, start: int, text: Callable[[str], str]
 
 
 def each_part(course: Course, tier: str, work: list[Sources]) -> list[dict[str, float]]:
-    """Return CPU milliseconds per source by role of the process, for each part of the work after the first."""
+    """Grade the lists in ``work``, and return each list's CPU milliseconds per source, by role of the process.
+
+    The first list only warms up the workers, so the result leaves it out.
+    """
     found = []
     with Grader(course, tier) as grader:
         for part in work:

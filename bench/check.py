@@ -1,12 +1,15 @@
 """Compare ``check`` with tracing, compiling and running the same functions by hand.
 
-Both sides use module 03_matmuls: the same functions, meshes, shapes and inputs, in alternating rounds of one run.
+``check`` and the work by hand use the functions, meshes, shapes and inputs of module 03_matmuls. Each round measures
+``check`` and the work by hand, one after the other.
 
-warm  One process that has imported JAX and started its devices. By hand: jit, lower, compile, run. Ours: all of
-      ``check`` (read, trace, lower, admit, compile, run, judge) with warm workers, without results from the cache.
-cold  A new process each time. By hand: ``import jax`` and the same work. Ours: ``shardlings check``.
+warm  One process has imported JAX and started its devices before the timing begins.
+      By hand, it jits, lowers, compiles and runs the functions. The grader does all of ``check`` (read, trace, lower,
+      admit, compile, run, judge) with warm workers, and takes no results from the cache.
+cold  Each round starts a new process. By hand, the process imports JAX and does the work of the warm case.
+      The grader's process is ``shardlings check``.
 
-Prints seconds and ratios, as medians over the rounds, because the machine is noisy.
+The script prints seconds and ratios, as medians over the rounds, because the machine is noisy.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ def perfect(course: Course) -> Submission:
 
 
 def alternate(rounds: int, *sides: Callable[[int], object]) -> list[float]:
-    """Return the median seconds of each side. Each round runs all sides one after the other."""
+    """Return the median seconds of each function in ``sides``. Each round calls all functions, one after the other."""
     times: list[list[float]] = [[] for _ in sides]
     for number in range(rounds):
         for side, kept in zip(sides, times, strict=True):
@@ -85,7 +88,7 @@ def warm(course: Course) -> None:
     with grade.Grader(course, "none") as grader:
 
         def ours(number: int) -> None:
-            plan.OPEN_SEED = f"bench {number}"  # other inputs, so that no result is cached
+            plan.OPEN_SEED = f"bench {number}"  # a new seed makes new inputs, whose results are not cached
             grader._plans.clear()
             report = grader.grade(submission, names, public=True)
             assert all(r.status == "passed" for e in report.exercises for r in e.results if r.kind == "check")

@@ -1,11 +1,12 @@
-"""Measure the gain from a second worker: batches on a cluster of one worker and of two, alternately, on this machine.
+"""Measure the gain from a second worker: grade batches on this machine, alternately with one worker and with two.
 
     python bench/cluster.py [SUBMISSIONS] [ROUNDS]
 
 A worker is three processes that work at once (one judges, one traces, one runs programs), so a single worker keeps more
-than one core busy. On two cores, two workers gain at most a factor 2 / (cores that one worker keeps busy). That number
-is measured and printed, too. Workers are started and proved before the timing begins. Their sandboxes start anew in
-each batch, inside the timing. Each round grades other submissions, so that no result is cached.
+than one core busy. On two cores, two workers gain at most a factor 2 / (cores that one worker keeps busy). The script
+also prints the measured number of busy cores. Each worker starts, and grades two submissions, before the timing begins.
+Each batch starts new sandboxes, and its time includes this start. Each round grades new submissions, so that
+no result is cached.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def graded(grader: Spread, work: list[Submission], names: list[str]) -> float:
 class Meter:
     """Measure the CPU seconds of workers and of all processes that they start.
 
-    A killed process does not report its CPU time to its parent, and sandboxes are killed at the end of a batch. So
-    the time is read often, and the largest reading counts.
+    A killed process does not report its CPU time to its parent, and sandboxes are killed at the end of a batch. So the
+    meter reads the time often, and keeps the largest reading.
     """
 
     def __init__(self, workers: list[psutil.Process]) -> None:
@@ -114,7 +115,7 @@ class Meter:
     def _now(self) -> float:
         total = 0.0
         for process in [p for w in self._workers for p in (w, *w.children(recursive=True))]:
-            with suppress(psutil.Error):  # the process has just ended
+            with suppress(psutil.Error):  # psutil raises an error if the process has ended since it was listed
                 used = process.cpu_times()
                 total += used.user + used.system + used.children_user + used.children_system
         return total

@@ -2,11 +2,13 @@
 
     python bench/course.py [--rounds 2] [--without-verify] [--json FILE]
 
-Cold: the command from its start, with fresh workers. Warm: the same submission again with the same workers, which have
-cached the programs, as in the middle of a batch. The warm case is measured with one host, which grades one file after
-another, and with two hosts. The output has wall seconds, CPU seconds of all processes by role, and the same work by
-hand: one warm process without isolation that loads, traces, lowers, reads and judges, and runs nothing twice
-(``limit.py``).
+The cold case is ``shardlings grade`` in a new process, with fresh workers. The warm case grades the submission again
+with the same workers, which have cached the programs, as in the middle of a batch. The warm case is measured with one
+set of workers, which grades one file after another, and with two sets. The output has wall seconds, and CPU seconds of
+all processes by role.
+
+The output includes the CPU seconds of the work by hand (``limit.py``). By hand, one warm process without isolation
+loads, traces, lowers, reads, runs and judges the submission. The process runs no program twice.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def perfect(course: Course, folder: Path) -> Path:
 
 
 def warm(course: Course, submission: Submission, hosts: int, rounds: int) -> list[dict[str, float]]:
-    """Return for each round ``seconds`` of wall time, and CPU seconds of ``parent``, ``trace`` and ``run``."""
+    """Return, for each round, ``seconds`` of wall time, and the CPU seconds of the processes with each role."""
     found: list[dict[str, float]] = []
     with Grader(course, best_tier(), hosts) as grader:
         for _ in range(1 + rounds):
@@ -64,7 +66,7 @@ def warm(course: Course, submission: Submission, hosts: int, rounds: int) -> lis
 
 
 def by_hand(course: Course, submission: Submission, rounds: int) -> list[dict[str, float]]:
-    """Return for each round the CPU seconds of each part."""
+    """Return, for each round, the CPU seconds of each kind of work by hand (``limit.py``), such as tracing."""
     names = list(course.module_of)
     sources = [(name, submission.sources[name]) for name in names]
     limit.share_ir_context()

@@ -2,12 +2,14 @@
 
     python bench/devices.py [gpu|tpu] [--only EXERCISE] [--no-times] [--out measured.json]
 
-Values: each call of each reference runs on a mesh whose axes all have size 1, which fits on one device. Its checks are
-judged there with the tolerance of the device's arithmetic. Such a mesh proves nothing about sharding, so no grade
-depends on it; it only tests the arithmetic. "worst" is the largest error as a fraction of the tolerance. A call whose
-reference needs neighbours (such as a ring of 3) is left out if it also fails on one simulated device.
+To check values, each call of each reference runs on a mesh whose axes all have size 1, which fits on one device. The
+checks of the call are judged on this mesh with the tolerance of the device's arithmetic. Such a mesh proves nothing
+about sharding, so no grade depends on it; it only tests the arithmetic. In the output, "worst" is each exercise's
+largest error, divided by the tolerance. A reference may need several devices, such as a ring of 3. So if a call fails
+on one simulated device, the script leaves the call out.
 
-Times: the median of seven rounds. A round is twenty calls of ``a @ b`` in a row, and one wait for the results.
+The time of a matmul is the median of seven rounds. A round calls ``a @ b`` twenty times, and then waits for the
+results.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SHAPES = [
     *((n, n, n, d) for d in ("bfloat16", "float32") for n in (1024, 2048, 4096, 8192)),
     (16384, 16384, 16384, "bfloat16"),
-    (1024, 8192, 4096, "bfloat16"),  # the matmul of one step of a ring of eight over [8192, 8192] @ [8192, 32768]
-    (8192, 8192, 4096, "bfloat16"),  # a device's whole matmul in that ring
+    (1024, 8192, 4096, "bfloat16"),  # a ring step of [8192, 8192] @ [8192, 32768] on eight devices: one device's matmul
+    (8192, 8192, 4096, "bfloat16"),  # the matmuls of all eight ring steps of one device as a single matmul
 ]
 TIMING = """
 import json, statistics, sys, time
@@ -72,7 +74,10 @@ print(json.dumps({"device": device.device_kind, "platform": device.platform, "ja
 
 
 def asks_of(exercise: Exercise) -> list[Ask]:
-    """Return every call on a mesh of size 1, with public and with hidden sizes, if its arrays can be cut so."""
+    """Return requests for every call, with public and with hidden sizes, on a mesh whose axes all have size 1.
+
+    Calls whose arrays do not fit a mesh of size 1 are left out.
+    """
     asks = []
     for call in dict.fromkeys(c for check in exercise.checks.values() for c in check.calls):
         if not isinstance(call, Call) or call.timing:
@@ -98,7 +103,7 @@ def asks_of(exercise: Exercise) -> list[Ask]:
 
 
 def judged(course: Course, grader: Grader, names: list[str]) -> dict[str, Any]:
-    """Return for every check on meshes of size 1 whether it passes, and its result on the device."""
+    """Judge the checks on meshes of size 1, and return counts of verdicts, the problems, and the largest errors."""
     counts, wrong, worst = Counter(), [], {}
     plain = values._close
 

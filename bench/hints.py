@@ -37,7 +37,7 @@ AT_ONCE = 12
 
 @dataclass(frozen=True)
 class Case:
-    """A wrong program. ``is_``: the misconceptions that explain it; empty if it has no known one."""
+    """A wrong program. ``is_``: the known misconceptions that the program has; may be empty."""
 
     exercise: str
     task: str
@@ -66,7 +66,7 @@ def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
 
 
 def rewritten(exercise: Exercise) -> Iterator[Case]:
-    """Yield some misconceptions of tasks, each in other styles. The choice is always the same."""
+    """Yield some misconceptions of tasks, rewritten in other styles. Every run chooses the same misconceptions."""
     known = [m for m in exercise.misconceptions.values() if isinstance(m.of, Task)]
     random.Random(exercise.id).shuffle(known)
     for misconception in known[:OF_EACH_EXERCISE]:
@@ -80,7 +80,7 @@ def rewritten(exercise: Exercise) -> Iterator[Case]:
 
 
 def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
-    """Yield the misconceptions of these tasks, unchanged."""
+    """Yield the misconceptions of the given tasks, unchanged."""
     for misconception in exercise.misconceptions.values():
         if misconception.of.name in tasks:
             yield Case(
@@ -93,26 +93,26 @@ def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
 
 
 class Findings:
-    """Findings of programs on inputs that are not hidden. Each program runs once."""
+    """A cache of programs' findings on public inputs, so that each program runs only once."""
 
     def __init__(self, grader: Grader) -> None:
         self.grader = grader
-        self.known: dict[str, list[Answered]] = {}
+        self.known: dict[tuple[str, str], list[Answered]] = {}
 
     def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[Answered]]:
-        """Return for each text the answers to the asks of each task; none for a task that has no answer."""
+        """Return, for each pair (source code, task), the answers to all requests of the task."""
         asks = [a for a in self.grader.plan(exercise.id, False) if not a.secret]
-        new = {text: [a for a in asks if a.task == task] for text, task in texts if text not in self.known}
-        left = list(new.items())
+        left = [one for one in dict.fromkeys(texts) if one not in self.known]
         for start in range(0, len(left), AT_ONCE):
-            some = left[start : start + AT_ONCE]
-            for one, answered in zip(some, tried(self.grader, some), strict=True):
-                self.known[one[0]] = answered or tried(self.grader, [one])[0] or []
-        return [self.known[text] for text, _ in texts]
+            some = [(text, [a for a in asks if a.task == task]) for text, task in left[start : start + AT_ONCE]]
+            for n, answered in enumerate(tried(self.grader, some)):
+                self.known[left[start + n]] = answered or tried(self.grader, [some[n]])[0]
+        return [self.known[one] for one in texts]
 
 
-def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
-    """Yield each case with its failed checks and the hint of each ('' for none)."""
+def hints_of(grader: Grader, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
+    """Yield each case, with the hint ('' for none) of each check that the case fails."""
+    findings = Findings(grader)
     tasks = {case.task for case in cases}
     known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
     texts = [(reference_source(exercise, {}, misconception), misconception.of.name) for misconception in known]
@@ -121,7 +121,7 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
     right = {}
     names = list(exercise.tasks)
     own = reference_source(exercise, {})
-    for task, answered in zip(names, findings.of(exercise, [(f"{own}# {t}\n", t) for t in names]), strict=True):
+    for task, answered in zip(names, findings.of(exercise, [(own, t) for t in names]), strict=True):
         right[task] = answered
     tried_cases = findings.of(exercise, [(c.text, c.task) for c in cases])
     with grader.workers() as workers:
@@ -135,7 +135,12 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
 
 
 def verdict(case: Case, found: dict) -> str:
-    """Return right, none, wrong, or silent (no hint, no known mistake); '' if the new style mended the program."""
+    """Return whether the hints for a wrong program are right.
+
+    Returns:
+        "right", "wrong", "none" (no hint), or "silent" (no hint, and no known misconception); "" if no check fails,
+        because rewriting the program made it right.
+    """
     given = {name for hint, _ in found.values() for name in hint.split(" or ") if name}
     if not found:
         return ""
@@ -154,14 +159,13 @@ def main() -> None:
     names = [n for n in course.module_of if not options.exercises or n.split("_")[0] in options.exercises]
     total: dict[str, Counter] = {"written": Counter(), "rewritten": Counter(), "own": Counter()}
     with Grader(course, best_tier()) as grader:
-        findings = Findings(grader)
         for name in names:
             exercise, by_hand = course.exercise(name), list(written(course, [name]))
             cases = by_hand + ([] if options.written else list(rewritten(exercise)))
             as_it_is = list(own(exercise, {case.task for case in cases}))
             cases += as_it_is
             count: Counter = Counter()
-            for case, found in hints_of(grader, findings, exercise, cases) if cases else ():
+            for case, found in hints_of(grader, exercise, cases) if cases else ():
                 what = verdict(case, found)
                 count[what or "passed"] += 1
                 total["own" if case in as_it_is else "written" if case in by_hand else "rewritten"][

@@ -1,9 +1,9 @@
-"""Measure the cost of isolation: one batch of honest submissions in every tier, alternately, as ratios.
+"""Measure the cost of isolation: the CPU time that each sandbox tier adds to a batch of honest submissions, in percent.
 
-The target is at most 15 % for isolation in a batch. Results are medians over alternating rounds. Each round is a whole
-batch with fresh workers and other inputs, so that no result is cached. The time of starting the workers is shown, too:
-its share gets smaller as a batch gets larger. CPU seconds are those of all processes, and vary less than wall time on a
-busy machine.
+The target is that isolation adds at most 15 % to a batch. Results are medians over alternating rounds. Each round is a
+whole batch with fresh workers and inputs of its own, so that no result is cached. The output lists the time of starting
+the workers as well: its share gets smaller as a batch gets larger. CPU seconds are those of all processes, and vary
+less than wall time on a busy machine.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
         for worker in workers:
             worker.await_ready()
-        # Measure while the workers live, because bubblewrap does not wait for its processes.
+        # Measure while the workers live. The CPU time of ended processes in bubblewrap is lost, because bubblewrap does
+        # not wait for them.
         took, used = time.perf_counter() - start, of_processes(os.getpid()) - before
     if failed:
         raise failed[0]

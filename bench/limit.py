@@ -2,14 +2,16 @@
 
     python bench/limit.py [--students 60] [--module 03_matmuls] [--duplicates 0.2] [--rounds 3] [--json FILE]
 
-By hand: one warm process without isolation, pipes, files or reports. It loads, traces and lowers every distinct source
-once, reads, compiles and runs every distinct program once, and judges every distinct result once.
+The limit is the cost by hand, in one warm process without isolation, pipes, files or reports. The process loads, traces
+and lowers every distinct source once, reads, compiles and runs every distinct program once, and judges every distinct
+result once.
 
-Ours: ``shardlings grade`` for the same class from its start, minus the cost of a run with nothing left to do. The cost
-that the second half of the class adds to the first half is the steady state, without the start.
+Our cost is that of a whole run of ``shardlings grade`` for the same class, minus the cost of a run with nothing left to
+do. The script also prints the cost that the second half of the class adds: the command's start is not part of this
+cost.
 
-All numbers are CPU seconds of all processes, so that other load on the machine matters little. Rounds alternate, and
-the median of each is shown.
+All numbers are CPU seconds of all processes, so that other load on the machine matters little. Each round grades the
+class by hand and then with ``grade``, and the script prints the medians of the rounds.
 """
 
 from __future__ import annotations
@@ -59,7 +61,12 @@ SECONDS = 3600.0
 
 
 class ByHand:
-    """The work by hand, each part once. ``spent``: CPU seconds by kind of work; ``done``: how often each was done."""
+    """Grades sources without the grader's processes (by hand), and does each distinct piece of work once.
+
+    Attributes:
+        spent: CPU seconds by kind of work.
+        done: number of pieces of work, by kind of work.
+    """
 
     def __init__(self, course: Course, names: list[str]) -> None:
         self.course = course
@@ -96,7 +103,10 @@ class ByHand:
                 )
 
     def reply_to(self, ask: Ask, traced: list[Ask], replies: list[Any]) -> Any:
-        """Return the reply to an ask. A secret ask of a call gets the program of the call's open ask."""
+        """Return the reply to a request.
+
+        A request with hidden inputs shares the reply of a request with public inputs for the same program.
+        """
         same = (
             other for other in traced if other is ask or (isinstance(ask.of, Call) and other.program == ask.program)
         )
@@ -116,7 +126,11 @@ class ByHand:
 
 
 def by_hand(course: Course, names: list[str], *parts: list[tuple[str, Source]]) -> tuple[ByHand, list[float]]:
-    """Return what each part adds to the earlier ones, with its CPU seconds."""
+    """Grade lists of sources by hand, one list after another. Equal sources are graded once.
+
+    Returns:
+        The costs of all lists together, and the CPU seconds that each list adds to the costs of the lists before it.
+    """
     hand, took, seen = ByHand(course, names), [], set()
     for sources in parts:
         before = hand.whole

@@ -4,10 +4,11 @@
         [--json FILE]
     python bench/load.py --make FOLDER --students 1000
 
-A class is made from a seed: the course's solutions, misconceptions and stubs, each in a style of its own. A given
-fraction submits an earlier student's files, byte for byte. The command grades each class three times from its start:
-with an empty cache, unchanged, and with another tolerance of one check (in a copy of the course). ``--without`` adds a
-run without the cache and compares the files of both byte for byte.
+A class is made from a seed: the course's solutions, misconceptions and stubs, each in a style of its own. A fraction of
+the students (``--duplicates``) submits an earlier student's files, byte for byte. For each class, the command measures
+three whole runs of ``grade``: with an empty cache, again without any change, and after a change of one check's
+tolerance (in a copy of the course). ``--without`` adds a fourth run without the cache, and compares its files with the
+files of the third run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from grader.course.loading import Course  # noqa: E402
 from grader.course.reference import reference_source  # noqa: E402
 from grader.exercise import Task  # noqa: E402
 
-# Run the command. At its end write the CPU seconds of all its processes, and its own most memory in MiB.
+# Run the command, then write the CPU seconds of all its processes and the peak memory of its main process in MiB.
 COMMAND = """
 import resource, sys
 from grader.cli import app
@@ -49,19 +50,18 @@ finally:
     cpu = sum(one.ru_utime + one.ru_stime for one in (own, workers))
     print(cpu, own.ru_maxrss / 1024, file=open(told, "w"))
 """
-CHECKED = (
-    "    expect_close(seen.out, seen.a @ seen.b)"  # the changed course replaces one of these lines by another tolerance
-)
+# ``another_tolerance`` changes the first line of a module that contains this text.
+CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run of the command.
+    """The cost of one run of ``grade``.
 
     Attributes:
-        seconds: of wall time.
-        cpu: CPU seconds of all its processes, which vary less on a busy machine.
-        parent_mib: the most memory of its own process.
+        seconds: wall time.
+        cpu: CPU seconds of all processes of the run, which vary less than wall time on a busy machine.
+        parent_mib: the peak memory of the command's own process, without workers.
     """
 
     seconds: float
@@ -100,7 +100,7 @@ def _work(course: Course, name: str, choice: str) -> str:
 
 
 def graded(course: Path, module: str, work: Path, out: Path, store: Path | None, jobs: int, *more: str) -> Measured:
-    """Run ``grade`` once from its start to its end. ``store``: the folder of its cache."""
+    """Run ``grade`` once from its start to its end. ``store``: the folder of the cache; None for no cache."""
     words = [
         "grade", str(work), "--only", module, "--course", str(course / "course.yaml"), "--out", str(out), "-j", str(jobs),
         "--json", *more, *([] if store else ["--no-store"]),
@@ -126,15 +126,15 @@ def another_tolerance(course: Path, module: str) -> str:
 
 
 def reports_of(out: Path) -> dict[str, bytes]:
-    """Return the files of a folder of reports that must be equal after another run."""
-    # They depend on the time or on the folder's history.
+    """Return, by path, the contents of the files in ``out`` that a second grading of the class must not change."""
+    # Files that depend on the time, or on earlier gradings into ``out``.
     left_out = (".lock", "grades.sqlite", "changes.csv", "changes.html")
     files = (p for p in out.rglob("*") if p.is_file() and p.name not in left_out and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in files}
 
 
 def one_class(module: str, students: int, duplicates: float, jobs: int, place: Path, without: bool) -> dict[str, Any]:
-    """Run all measurements of one class, and return them."""
+    """Make one class, grade it several times, and return all measurements."""
     course, work, out, store = place / "course", place / "work", place / "out", place / "store"
     for part in ("solutions", "exercises"):
         shutil.copytree(ROOT / part, course / part)

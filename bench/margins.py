@@ -3,10 +3,11 @@
     python bench/margins.py                     the whole course
     python bench/margins.py 06_overlap j2 m1    some modules and exercises
 
-The ratio is the need of the wrong program over the least need of a right program. For a ``between`` budget the wrong
-program is the cheapest that exceeds it. For a plain number, which right programs need in full, it is the wrong program
-that exceeds it by most. ``exactly`` marks the number of collectives that right programs have: a smaller number is wrong
-too. Ratios below 1.5 are marked.
+A program's need is its amount of what the budget limits, such as bytes. The ratio is the wrong program's need, divided
+by the least need of a right program. The table shows one wrong program for each budget. For a budget declared with
+``between``, this is the wrong program with the smallest need above the budget. For a budget that is a plain number,
+this is the wrong program with the largest need. ``exactly`` marks a budget that is an exact number of collectives, so
+that fewer collectives are wrong. Ratios below 1.5 are marked.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from grader.authoring.margins import EXACT, SHOWN, Measured, measured
-from grader.authoring.verify import amounts, replaced_texts
+from grader.authoring.replaced import amounts, replaced_texts
 from grader.batch.grade import Grader
 from grader.common.budget import LEAST_RATIO, Budget
 from grader.course.answers import answers
@@ -31,7 +32,7 @@ from grader.sandbox.tiers import best_tier
 
 @dataclass(frozen=True)
 class Row:
-    """A budget, the least need of right programs, the need of the wrong program and its name."""
+    """A budget, the least that right programs need, what a wrong program needs, and the name of the wrong program."""
 
     exercise: str
     check: str
@@ -61,7 +62,10 @@ def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
 
 
 def _rows(name: str, one: Measured) -> Iterator[Row]:
-    """Yield a row for each mesh and sizes; for a plain number only for those where wrong programs need most."""
+    """For a budget declared with ``between``, yield a row for each mesh with each set of sizes.
+
+    For a budget that is a plain number, yield only the row with the largest ratio.
+    """
     rows = [_row(name, one, sizes) for sizes in one.right]
     if one.separates:
         yield from rows

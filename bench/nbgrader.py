@@ -1,4 +1,8 @@
-"""Compare three ways to grade with nbgrader: stock with hidden tests, ours behind its command, ours in parallel.
+"""Compare three ways to grade an nbgrader assignment.
+
+1. Stock nbgrader runs hidden tests.
+2. ``nbgrader autograde`` calls our grader.
+3. ``shardlings nbgrader grade`` grades in parallel.
 
     python bench/nbgrader.py [--students 60] [--jobs 2] [--module 03_matmuls] [--kills 50]
 
@@ -22,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # replaces this folder, in which nbgrader.py hides the package
+# Replace the first entry, which is the folder bench: its nbgrader.py would hide the package nbgrader.
+sys.path[:1] = [str(ROOT), str(ROOT / "tests")]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -84,7 +89,10 @@ def _near(x, want):
 
 
 def stock_tests(course: Course, name: str) -> list[tuple[float, str]]:
-    """Return the hidden tests of one exercise: points, and the text of a pair of points and a function that raises."""
+    """Return (points, source code) of each hidden test of one exercise.
+
+    The source code is an expression for a tuple (points, function). The function raises an error for a wrong answer.
+    """
     exercise = course.exercise(name)
     tests = [t for task in exercise.tasks for t in _task_tests(exercise, task)]
     asked = [q for q in exercise.questions.values() if isinstance(q.answer, Quantity)]
@@ -119,7 +127,7 @@ def _task_tests(exercise: Exercise, task: str) -> list[tuple[float, str]]:
 
 
 def make_stock(course: Course, root: Path, module: str) -> None:
-    """Write the same notebook for stock nbgrader, with hidden tests in its grade cells."""
+    """Write our notebook of the module for stock nbgrader, with hidden tests in its grade cells."""
     book = nbformat.reads(folder.source_notebook(course, module), as_version=4)
     of_cell = {folder.check_cell(e): e for e in course.module(module).exercises}
     for cell in book.cells:
@@ -190,7 +198,7 @@ def prepared(course: Course, work: Path, name: str, module: str, students: int) 
 
 
 def kill_test(course: Course, work: Path, module: str, students: int, jobs: int, kills: int, want: list[tuple]) -> bool:
-    """Kill a batch (kill -9) at random moments, resume it and compare the gradebook, ``kills`` times."""
+    """Kill batches (kill -9) ``kills`` times at random moments, resume them, and compare the gradebooks to ``want``."""
     rng, root, done = random.Random(0), work / "killed", 0
     seconds = 1.0
     while done < kills:

@@ -1,10 +1,9 @@
-"""Compare otter-grader with stock nbgrader: the same notebooks and tests of the same values, without containers.
+"""Compare otter-grader with stock nbgrader. Both graders get equal notebooks, test equal values and use no containers.
 
     python bench/otter.py [--students 10] [--module 03_matmuls] [--venv build/otter] [--json FILE]
 
-Otter has its own environment, which is created if it is missing: the newest version on the package index, with our
-version of JAX. Each notebook is graded as otter's documentation says for one submission, ``otter run``, one after
-another.
+The script creates an environment for otter if it is missing. The environment has the newest otter-grader on the package
+index and our version of JAX. ``otter run`` grades one notebook at a time, as otter's documentation says.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def _beside() -> Any:
-    """Import ``bench/nbgrader.py``, whose name is also that of the package that it measures."""
+    """Import ``bench/nbgrader.py`` by its path, because a plain import gives the package ``nbgrader``."""
     spec = importlib.util.spec_from_file_location("bench_nbgrader", ROOT / "bench" / "nbgrader.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -78,7 +77,7 @@ def make_autograder(course: Any, module: str, programs: Path, place: Path) -> Pa
 
 
 def graded(programs: Path, autograder: Path, notebook: Path, out: Path) -> tuple[float, float]:
-    """Run ``otter run`` once. Return its wall time and the points. End this command if there are no points."""
+    """Run ``otter run`` once, and return its wall time and the points. Raises SystemExit if otter fails."""
     out.mkdir(parents=True)
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "XLA_FLAGS")}
     env["PATH"] = f"{programs}{os.pathsep}{env['PATH']}"

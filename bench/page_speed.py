@@ -1,7 +1,8 @@
-"""How fast the page of ``watch --browser`` is for C3: first paint, and from a save to the verdict on the screen.
+"""Measure the speed of the page of ``watch --browser`` for C3: first paint, and time from a save to the verdict.
 
-A script in the page notes the time of the frame that shows the verdict. Playwright's own waiting looks up to 0.5 s later.
-Between two saves the same file is checked by a warm grader without a page, so that a loaded machine shows.
+A script in the page notes the time of the frame that shows the verdict, because Playwright may notice the verdict 0.5 s
+later. After each save, a warm grader without a page checks the same file, so that the output shows whether other load
+slows the machine down.
 
 python bench/page_speed.py            # in a checkout with its solutions, with Chromium
 """
@@ -30,7 +31,7 @@ from grader.sandbox.tiers import best_tier
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "c3_contracting"
-TIMES = 22  # pairs of saves; the first pair does not count
+TIMES = 22  # number of pairs of saves; the results leave out the first pair
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 STATUS = "#checks li:first-child .pill"
 NOTE = """([selector, word]) => {
@@ -52,7 +53,7 @@ def main() -> None:
         words = [sys.executable, "-u", "-m", "grader", "watch", "c3", "--browser", "--work", folder]
 
         def bare() -> float:
-            """Return the seconds of a check without watch and page."""
+            """Return the seconds that a check takes without ``watch`` and the page."""
             began = time.perf_counter()
             grader.grade(read(work, "me", course.module_of, course.handed_out), [NAME], public=False)
             return time.perf_counter() - began
@@ -73,11 +74,10 @@ def main() -> None:
 
 def measure(page: Page, address: str, work: Path, bare: Callable[[], float]) -> None:
     page.goto(address)
-    page.wait_for_function(PAINT)
-    print(f"first paint   {page.evaluate(PAINT):6.0f} ms after the address was opened")
     right = work.read_text()
     texts = {"failed": right.replace("import jax\n", "import jax\nraise SystemError\n", 1), "passed": right}
-    page.wait_for_selector(f"{STATUS}.passed")
+    page.wait_for_selector(f"{STATUS}.passed")  # the page has painted by now
+    print(f"first paint   {page.evaluate(PAINT):6.0f} ms after the address was opened")
     took: dict[str, list[tuple[float, float]]] = {"failed": [], "passed": []}
     for _ in range(TIMES):
         for word, text in texts.items():
@@ -85,7 +85,7 @@ def measure(page: Page, address: str, work: Path, bare: Callable[[], float]) -> 
             began = time.time()
             work.write_text(text)
             seen = page.evaluate("window.seen") - began
-            page.wait_for_timeout(1000)  # wait for the pictures, as a learner would between two saves
+            page.wait_for_timeout(1000)  # give the page time to draw its pictures, as between two saves of a learner
             took[word].append((seen, bare()))
     for name, word in (("stops with an error", "failed"), ("the solution", "passed")):
         pages, alone = zip(*took[word][1:], strict=True)

@@ -69,7 +69,7 @@ class _Unrolled(ast.NodeTransformer):
 
 
 def _jitted(tree: ast.Module, task: str, plain: bool) -> ast.Module:
-    """Put the task's body into ``jax.jit`` if its arguments are only arrays."""
+    """Decorate the task with ``jax.jit`` if the task's arguments are only arrays."""
     for node in tree.body:
         alone = isinstance(node, ast.FunctionDef) and node.name == task and not node.args.kwonlyargs
         if isinstance(node, ast.FunctionDef) and alone and not plain:
@@ -78,7 +78,10 @@ def _jitted(tree: ast.Module, task: str, plain: bool) -> ast.Module:
 
 
 def styles(text: str, task: str, *, plain: bool) -> dict[str, str]:
-    """Return the text in each style that changes it. ``plain``: the task is a function of plain values."""
+    """Return ``text`` in each style that changes the program.
+
+    ``plain`` is True if the task takes and returns plain Python values, not arrays.
+    """
     made: dict[str, Callable[[ast.Module], ast.AST]] = {
         "einsum": _Einsum().visit,
         "lax": _Lax().visit,

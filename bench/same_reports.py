@@ -1,9 +1,10 @@
-"""Find out whether a change of the code changes a report of the examples or of the hostile corpus.
+"""Find out whether a change of the code changes a report of the examples or of the hostile corpus (the attacks).
 
-    python bench/same_reports.py grade CHECKOUT OUT     grade both with the code of a checkout
+    python bench/same_reports.py grade CHECKOUT OUT     grade examples and corpus with the code of a checkout
     python bench/same_reports.py compare OUT OTHER      print a line for each difference; exit with 1 if there is any
 
-The digests of the grader's own code are not compared: ``fingerprint``, and ``grader`` in each exercise's ``basis``.
+The comparison skips digests that depend on the grader's own code: the report's ``fingerprint``, and the key ``grader``
+in each exercise's ``basis``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import Any
 
 def grade(checkout: Path, out: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
-    place = Path(tempfile.gettempdir()) / "same-reports"  # a fixed path, because reports contain paths
+    # The same path in each run, because the reports are compared and contain paths.
+    place = Path(tempfile.gettempdir()) / "same-reports"
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(checkout / "tests" / "submissions" / "hostile", place / "hostile")
     for file in (place / "hostile").rglob("*.py"):

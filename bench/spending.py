@@ -23,7 +23,7 @@ CLEAN = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLAT
 
 
 def whole(*words: str, env: dict[str, str] | None = None) -> Took:
-    """Run a command to its end. End this command if it fails."""
+    """Run a command to its end, and return its cost. Raises SystemExit if the command fails."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(words, cwd=ROOT, env=CLEAN | (env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -33,7 +33,7 @@ def whole(*words: str, env: dict[str, str] | None = None) -> Took:
 
 
 def of_processes(*pids: int) -> float:
-    """Return the CPU seconds of these processes, of their descendants, and of all that they waited for."""
+    """Return the CPU seconds of these processes and of all their descendants, including those that have ended."""
     used, todo = 0.0, list(pids)
     while todo:
         pid = todo.pop()
@@ -45,7 +45,7 @@ def of_processes(*pids: int) -> float:
 
 
 def by_role(grader: Grader) -> dict[str, float]:
-    """Return the CPU seconds so far of this process, of those that trace, and of those that run."""
+    """Return the CPU seconds so far of this process (``parent``) and of the grader's workers, by role."""
     workers = {worker for host in grader.hosts for worker in host.processes}
     found: dict[str, float] = defaultdict(float, parent=time.process_time())
     for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:

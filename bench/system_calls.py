@@ -1,14 +1,16 @@
 """List the system calls that Python, NumPy and JAX make over the whole course, to compare with ``sandbox/calls.py``.
 
-    python bench/system_calls.py [--quick] [--students N]
+    python bench/system_calls.py [--quick] [--students N] [--only MODULE ...]
 
-Needs ``strace``. Grades the reference and every alternative of each exercise without a sandbox and without a filter, so
-that every call is seen. Two kinds of processes count: ``trace``, in which learner code runs, and ``run``, which compiles
-and executes programs, each from the place where the filter would be installed. Where a call's arguments decide, the table
-names them. A star marks calls that ``calls.py`` lacks or does not make.
+The script needs ``strace``. It grades the reference and every alternative of each exercise without a sandbox and
+without a filter, so that strace sees every call. It counts the calls of two kinds of processes: ``trace``, in which
+learner code runs, and ``run``, which compiles and executes programs. In each process, it counts only calls after the
+point at which the filter would be installed. If the arguments decide whether a call is allowed, the table shows the
+arguments. A star marks calls that ``calls.py`` does not list, and calls that the filter answers in place of the kernel.
 
-``--quick`` leaves out the calls that take most of strace's time, such as ``futex`` and ``read``. ``--students`` ends after N
-of the students of ``tests/right.py``; the first hands in every reference.
+``--quick`` leaves out the calls that take most of strace's time, such as ``futex`` and ``read``. ``--students`` grades
+only the first N students of ``tests/right.py``, of whom the first hands in every reference. ``--only`` names modules or
+exercises.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from tests.right import right_class  # noqa: E402
 FREQUENT = "futex,read,write,mmap,munmap,madvise,mprotect,close,lseek,clock_nanosleep,sched_yield,getrusage"
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\((.*)| resumed>(.*))$")
 RESULT = re.compile(r"\) += (-?\d+|\?)(?: (E[A-Z]+\d*))?[^=]*$")
-# The last call before the filter, by role: limits are set (confine.py), memory is hidden (main.py).
+# For each role of a worker, the last system call before the seccomp filter applies. For "trace" the call is in
+# confine.py, which sets limits; for "run" it is in main.py, which hides the process's memory.
 BEGINS = {"trace": ("prlimit64", "RLIMIT_NOFILE, {"), "run": ("prctl", "PR_SET_DUMPABLE, SUID_DUMP_DISABLE")}
 STARTS = ("clone", "clone3", "fork", "vfork")
 
@@ -45,7 +48,7 @@ def _flags(at: int) -> Callable[[list[str]], str]:
     return lambda arguments: arguments[at] if at < len(arguments) else "?"
 
 
-# The arguments that decide whether a call is allowed.
+# By system call: a function that returns the arguments by which the seccomp filter allows or refuses the call.
 DECIDING: dict[str, Callable[[list[str]], str]] = {
     "fcntl": _flags(1), "ioctl": _flags(1), "prctl": _flags(0), "arch_prctl": _flags(0), "futex": _flags(1),
     "open": _flags(1), "openat": _flags(2), "mmap": lambda a: f"{a[2]} {a[3]}", "mprotect": _flags(2),
@@ -60,7 +63,7 @@ DECIDING: dict[str, Callable[[list[str]], str]] = {
 
 @dataclass
 class Thread:
-    """The calls of one thread, in stretches. A new program and a filter each begin a new stretch."""
+    """The calls of one thread. A new stretch of calls begins when the thread starts a program or installs a filter."""
 
     stretches: list[tuple[str, Counter[str]]] = field(default_factory=lambda: [("", Counter())])
     parent: tuple[int, int] | None = None
@@ -70,12 +73,12 @@ class Reading:
     """The output of strace, by thread.
 
     Attributes:
-        threads: by number. Later threads inherit the role of the stretch in which their parent started them.
+        threads: the threads by number. A thread starts with its parent's current role.
     """
 
     def __init__(self) -> None:
         self.threads: dict[int, Thread] = defaultdict(Thread)
-        # Calls that have not returned, with their part of the run.
+        # (thread, call) -> for a call that has not returned: its arguments, and its index in the thread's ``stretches``
         self._open: dict[tuple[int, str], tuple[str, int]] = {}
         self._program: dict[int, str] = {}
 
@@ -112,7 +115,10 @@ class Reading:
             self.threads[int(result[1])].parent = pid, stretch
 
     def role(self, pid: int, stretch: int) -> str:
-        """Return the role of a thread in a stretch; with ``before`` if the filter was not yet due."""
+        """Return a thread's role in one stretch of its calls.
+
+        The role ends in " before" if the filter was not yet installed.
+        """
         own = self.threads[pid].stretches[stretch][0]
         if own.endswith(" before"):
             return own
@@ -174,13 +180,14 @@ def measured(command: list[str], quick: bool) -> dict[str, Counter[str]]:
         return read(lines)
 
 
-def grade(students: int) -> None:
+def grade(students: int, names: list[str]) -> None:
     """Grade the class of right submissions with one worker of each role."""
     course = find_course(ROOT)
+    chosen = set(course.select(names))
     with tempfile.TemporaryDirectory() as place, Grader(course, "none", 1) as grader:
         for student in right_class(course, Path(place))[:students]:
             submission = read_submission(Path(place, student), student, course.module_of)
-            report = grader.grade(submission, list(submission.sources))
+            report = grader.grade(submission, [name for name in submission.sources if name in chosen])
             print(f"{student}: {report.earned} of {sum(one.points for one in report.exercises)} points", flush=True)
 
 
@@ -195,12 +202,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--students", type=int, default=99)
+    parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--grade", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.grade:
-        grade(args.students)
+        grade(args.students, args.only)
         return
-    command = [sys.executable, __file__, "--grade", "--students", str(args.students)]
+    command = [sys.executable, __file__, "--grade", "--students", str(args.students), "--only", *args.only]
     found = defaultdict(Counter, measured(command, args.quick))
     print("    trace       run    call", *rows(found), sep="\n")
     sys.exit(not any(found.values()))

@@ -1,9 +1,13 @@
-"""A term of a large class: three modules, kills, a changed late policy, resubmissions, extensions, swapped files, overrides.
+"""Grade a whole term of a large class, and check every sum of points.
+
+The term has three modules, killed graders, a changed late policy, resubmissions, extensions, swapped files and
+overrides.
 
     python bench/term.py [--students 500] [--seed 1] [--isolation auto] [--jobs 2] [--place FOLDER]
 
-A made-up course keeps it short. Each grading is killed (kill -9) in the middle and started again; then
-``bench/term_sums.py``, which shares no code with the grader, adds up every sum. Exits with 1 if any sum differs.
+A made-up course keeps the run short. Each grading is killed (kill -9) in the middle and started again. Then
+``bench/term_sums.py``, which shares no code with the grader, computes every sum again. The exit code is 1 if any sum
+differs.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ AFTER = {"percent_per_day": 20, "grace_minutes": 30, "at_most_percent": 60, "fre
 GATHER = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef gather(a, *, mesh):\n    {}\n"
 LOCAL = "return jax.shard_map({}, mesh=mesh, in_specs=P('x'), out_specs=P(), check_vma=False)(a)"
 ALL = "jax.lax.all_gather(a, 'x', axis=0, tiled=True)"
-WORKS = {  # by name: code, and its points in the checks value and traffic
+WORKS = {  # name -> the code of a submission, and its points in two checks: "value" and "traffic"
     "right": (GATHER.format(LOCAL.format(f"lambda a: {ALL}")), [1, 1]),
     "twice": (GATHER.format(LOCAL.format(f"lambda a: jax.lax.pmax({ALL}, 'x')")), [1, 0]),
     "zeros": (GATHER.format("return jax.numpy.zeros(a.shape)"), [0, 0]),
@@ -80,7 +84,11 @@ class Term:
         return 1e6 * question.fn(**course.params(question))
 
     def write(self, late: dict[str, Any]) -> None:
-        """Write the course with this policy, the roster, the record of times, the overrides and the truth."""
+        """Write the course with the late policy ``late``, and the other files of the term.
+
+        The other files are the roster, the record of times, the overrides, and the points and times that the grades must
+        show.
+        """
         modules = [
             {"id": module, "title": module, "exercises": [name], "weight": weight, "deadline": deadline}
             for module, name, weight, deadline in zip(MODULES, EXERCISES, (1, 2, 1), DEADLINES, strict=True)
@@ -101,7 +109,7 @@ class Term:
             csv.writer(file).writerows([header, *rows])
 
     def hand_in(self, student: str, number: int, to: Path | None = None) -> None:
-        """Draw a student's submission of a module, its time and its points."""
+        """Write a random submission of a module for a student, and record its time and its points."""
         text, points = WORKS[self.rng.choice([*WORKS, "right"])]
         right = self.rng.random() < 0.6
         answer = self.answers[number] * (1 if right else 3)
@@ -134,7 +142,7 @@ class Term:
 
 
 def done_since(out: Path, began: float) -> int:
-    """Return how many reports a running grader has made or written so far."""
+    """Return how many reports a running grader has stored in the database or written to files so far."""
     written = sum(path.stat().st_mtime > began for path in (out / "reports").glob("*.json"))
     try:
         with closing(sqlite3.connect(f"file:{out / 'grades.sqlite'}?mode=ro", uri=True)) as file:
@@ -144,9 +152,9 @@ def done_since(out: Path, began: float) -> int:
 
 
 def grade(place: Path, more: list[str], kill_after: int) -> str:
-    """Grade the class. The first try is killed as soon as ``kill_after`` reports are done; the second ends.
+    """Grade the class with two runs: the first is killed when ``kill_after`` reports are done, the second completes.
 
-    Only the first try names the roster, which a killed run keeps.
+    Only the first run gets ``--roster``, because the grader keeps a copy of the roster even if the run is killed.
     """
     words = [
         sys.executable,
@@ -190,7 +198,7 @@ def two_modules(term: Term) -> None:
 
 
 def last_module(term: Term) -> None:
-    """Nearly all students hand in the last module, and some the first one again; some get an extension."""
+    """Nearly all students hand in the last module, some hand in the first module again, and some get an extension."""
     for student in term.students[1:-1]:
         if term.rng.random() < 0.9:
             term.hand_in(student, 2)

@@ -2,8 +2,9 @@
 
     python bench/term_sums.py PLACE
 
-``bench/term.py`` writes PLACE. Its ``truth.json`` has the points of each student's files, and when they were submitted.
-Prints one line for each difference, then the number of sums compared. Exits with 1 if any sum differs.
+``bench/term.py`` writes the folder PLACE. Its ``truth.json`` has the points of each student's files, and when they were
+submitted. The script prints one line for each difference, then the number of sums compared. It exits with 1 if any sum
+differs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CHECKS = ("value", "traffic", "gather_time")
 
 
 class Sums:
-    """Compares numbers, and counts them."""
+    """Compares sums, counts the comparisons, and collects the differences."""
 
     def __init__(self) -> None:
         self.compared, self.differ = 0, list[str]()
@@ -38,7 +39,10 @@ def table(path: Path) -> dict[str, dict[str, str]]:
 
 
 def hours_of(cell: str, module: str) -> float:
-    """Return the hours of an extension, such as ``01_gather=2d; 36h``. The module's own replaces one for all."""
+    """Return the hours of a module's extension, from a cell such as ``01_gather=2d; 36h``.
+
+    An extension for the module replaces the extension for all modules.
+    """
     found: dict[str, float] = {}
     for part in filter(None, (one.strip() for one in cell.split(";"))):
         name, _, span = part.rpartition("=")
@@ -47,7 +51,10 @@ def hours_of(cell: str, module: str) -> float:
 
 
 def penalties(course: dict, earned: dict[str, float], times: dict[str, str], cell: str) -> dict[str, float]:
-    """Return the points off by module. Free days are used in the order of the deadlines, each if it saves points."""
+    """Return the late penalty of each module, in points.
+
+    Free days are used in the order of the deadlines, but only to save points.
+    """
     late, found = course["late"], {}
     free = late.get("free_days", 0)
     for module in sorted((m for m in course["modules"] if m["id"] in times), key=lambda m: m["deadline"]):
@@ -63,7 +70,10 @@ def penalties(course: dict, earned: dict[str, float], times: dict[str, str], cel
 
 
 def worth(exercise: str, weight: float, points: list[float], overrides: list[dict]) -> dict[str, float]:
-    """Return points by check, as a person set them or as the files earn them; "" has those of the whole exercise."""
+    """Return each check's points. An override of the check replaces the points that the submission earns.
+
+    The key "" has the points of the whole exercise.
+    """
     found = {check: weight * one for check, one in zip(CHECKS, points, strict=True)}
     by_hand = {one["check"]: one["points"] for one in overrides}
     found |= {check: by_hand[f"{exercise}/{check}"] for check in CHECKS if f"{exercise}/{check}" in by_hand}

@@ -2,9 +2,10 @@
 
     python bench/walk.py [--functions]
 
-It counts the functions of the grader's own process, in all its threads, and the templates of pages. It does not count
-confined processes and imports of modules. Two submissions of one exercise are graded: d7 with one question answered,
-and c3 of ``examples`` with a misconception. Nothing is cached, and the references were proved before.
+The script counts calls of functions in the grader's own process, in all threads, and the templates of pages. It does
+not count calls in confined processes, or imports of modules. Two submissions of one exercise are graded: d7 with one
+question answered, and c3 of ``examples`` with a misconception. Nothing is cached. The grader has graded the references
+before the counting begins.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Walk:
     """Counts calls by file, and changes from one file to another.
 
     Attributes:
-        calls: by file, in the order of first entry: how often each function was called.
-        changes: calls of a function in another file than the one called before.
+        calls: how often each function was called, by file; the files are in the order of their first calls.
+        changes: how often two successive calls of a thread were of functions in different files.
     """
 
     def __init__(self) -> None:
@@ -74,14 +75,14 @@ class Walk:
 
 
 def one_answer(course: Course, name: str) -> str:
-    """Return a submission that answers the first question of an exercise, and no other."""
+    """Return a submission that answers only the first question of an exercise."""
     exercise = course.exercise(name)
     first = list(answers(course, exercise, "ada").items())[:1]
     return reference_source(exercise, dict(first))
 
 
 def walked(course: Course, name: str, text: str, place: Path) -> Walk:
-    """Grade a submission of one exercise, and count."""
+    """Grade a submission of one exercise, and return how often each of the grader's functions was called."""
     place.mkdir()
     (place / f"{name}.py").write_text(text)
     walk = Walk()

@@ -1,7 +1,7 @@
 """Make the picture of a class page in docs/class-page.md: python docs/class_picture.py GRADED [FILE]
 
-GRADED is the folder that `shardlings grade` wrote. Photographs the beginning of its index.html with chromium. Fonts differ between
-machines, so no test compares its bytes.
+GRADED is the folder that `shardlings grade` wrote. The script photographs the beginning of its index.html with
+chromium. Fonts differ between machines, so no test compares the picture's bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 1240, 1180
 
 
 def photograph(page: Path, target: Path) -> None:
-    """Write the page's beginning as a PNG file. Raises SystemExit without chromium or the page."""
+    """Write the page's beginning as a PNG file. Raises SystemExit if chromium or the page is missing."""
     browser = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
     if browser is None or not page.is_file():
         sys.exit("chromium is needed to photograph the page: install it" if page.is_file() else f"there is no {page}")

@@ -1,7 +1,7 @@
 """Draw the clock's timelines for the documents and statements: python docs/clock_pictures.py
 
-Writes docs/collective-matmul.svg, the table of docs/clock-pictures.md, and the part "In time" of the statements that have one.
-``tests/test_clock_pictures.py`` proves that all of these are current.
+The script writes docs/collective-matmul.svg, the table of docs/clock-pictures.md, and the part "In time" of statements.
+``tests/test_clock_pictures.py`` proves that the picture, the table and the parts are current.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from grader.reports.timelines import kinds, letter, show_us, word
 
 ROOT = Path(__file__).resolve().parents[1]
 ON, MESH = "v5e:2x4", {"x": 8}
-WIDTH = 76  # columns; ``verify`` requires that statements fit into a terminal of 80
+WIDTH = 76  # columns; ``verify`` requires that statements fit into a terminal of 80 columns
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Shown:
         task: the task's name; "" for the exercise's only task.
         misconception: the misconception that replaces the solution; "" for the solution.
         exercise: the program's exercise; "" for the exercise of the statement.
-        static: selects a call of the task, if its calls have different keywords. Timing calls come first.
+        static: keywords that select a call of the task, if the task's calls differ in keywords.
     """
 
     task: str = ""
@@ -51,7 +51,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Picture:
-    """The part "In time" of a statement: data, programs by heading, sizes, and the mesh if no timing call names it."""
+    """The content of a statement's part "In time".
+
+    Attributes:
+        of: the data that the functions take, such as "float32[8192, 512]".
+        shown: the programs, by heading.
+        dims: the size of each dimension.
+        mesh: the mesh on which the programs run; None for the mesh of the program's timing call.
+    """
 
     of: str
     shown: dict[str, Shown]
@@ -137,7 +144,7 @@ IN_TIME = re.compile(r"\*\*In time\*\*.*?```\n.*?```\n", re.DOTALL)
 
 
 def made() -> dict[Path, str]:
-    """Return the current text of every file with such a picture."""
+    """Return the current text of every file that this script writes."""
     course = load_course(ROOT / "course.yaml")
     with Grader(course, "none") as grader:
         matmuls = collective_matmuls(course, grader)
@@ -168,7 +175,7 @@ def collective_matmuls(course: Course, grader: Grader) -> dict[str, Timeline]:
 
 
 def in_full(found: Timeline) -> Timeline:
-    """Return a timeline with a span for every round of its loops, so that it is drawn to scale."""
+    """Return a timeline with spans for every round of the loops, so that the picture is to scale."""
     spans = list(found.spans)
     for loop in found.loops:
         second = [s for s in found.spans if s.rounds == ((2, loop.rounds),) and loop.start <= s.start < loop.end]
@@ -179,7 +186,7 @@ def in_full(found: Timeline) -> Timeline:
 
 
 def timeline_of(course: Course, grader: Grader, name: str, program: Shown, picture: Picture) -> Timeline:
-    """Return a program's timeline without the solution's lines; only its forward pass, unless its call is a timing call."""
+    """Return a program's timeline without line numbers, for a timing call or else for a call's forward pass."""
     exercise = course.exercise(program.exercise or name)
     calls = explaining.calls_of(exercise, program.task or next(iter(exercise.tasks)))
     fitting = [c for c in calls if program.static is None or dict(c.static) == program.static]
@@ -208,13 +215,13 @@ def timelines(grader: Grader, source: Source, asks: list, headings: Sequence[str
 
 
 def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
-    """Return the part of a statement: a sentence, each timeline on one scale, and the overlapped part of the longest collective."""
+    """Return the part "In time" of a statement: a sentence, each timeline on one scale, and the overlapped part of the longest collective."""
     shown = {heading: timeline_of(course, grader, name, one, picture) for heading, one in picture.shown.items()}
     named = words(list(kinds(shown.values())))
     first = next(iter(shown.values()))
-    form = "which form a ring" if len(first.shape) == 2 else "an axis of the mesh along each"
+    form = "which form a ring" if len(first.shape) == 2 else "with one mesh axis along each dimension of the slice"
     where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
-    text = f"**In time**, as the course's clock lays it out with profile *{first.profile}*: {picture.of} on {where}; {named}, times are in us."
+    text = f"**In time**, as the course's clock computes it with profile *{first.profile}*: {picture.of} on {where}. In the picture {named}; times are in us."
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
     for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):
         kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)
@@ -245,7 +252,7 @@ def words(shown: list[str]) -> str:
 
 
 def table(shown: Mapping[str, Timeline]) -> str:
-    """Return a table with the step, the overlapped part and the memory of each timeline."""
+    """Return a table with the step time, the overlapped part and the memory of each timeline."""
     rows = ["| | step | core busy | hops, overlapped | exposed | held at once |", "|---|---|---|---|---|---|"]
     for heading, timeline in shown.items():
         (share,) = timeline.shares().values()

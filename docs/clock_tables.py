@@ -1,7 +1,8 @@
 """Make the tables and the picture of docs/clock-tables.md: python docs/clock_tables.py
 
-The tables show closed forms; collectives over one to three axes by the course, the clock and a network that moves chunks;
-and published times. ``tests/clock/test_clock_tables.py`` proves that the page is current.
+One table compares the clock with closed formulas, and one with published times. One table has the times of collectives
+over one to three axes: by the course's formulas, by the clock, and in a simulated network that moves chunks.
+``tests/clock/test_clock_tables.py`` proves that the page is current.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from tests.clock.measured import MEASURED  # noqa: E402
 
 PAGE, PICTURE = ROOT / "docs" / "clock-tables.md", ROOT / "docs" / "clock-measured.svg"
 V = 67_108_864
-PIECES = {True: 24, False: 8}  # pieces of a shard: on at most 64 nodes, and on more
+# Number of pieces into which a shard is cut: 24 if the network has at most 64 nodes, and 8 if it has more.
+PIECES = {True: 24, False: 8}
 MOST_ROUTED = 32  # largest network on which an all-to-all is simulated chunk by chunk
 GRIDS = (
     "r8",
@@ -47,7 +49,9 @@ GRIDS = (
     "l2 l2 l4",
     "l2 l2 c2",
 )
-WIRES = {"c": 12}  # between the two cores of a 7x chip: six links, in units of a core's half link
+# The connection between the two cores of a 7x chip is as fast as six links. A core has one half of each link of its
+# chip, so six links are 12 half links.
+WIRES = {"c": 12}
 
 
 def axes_of(grid: str) -> list[network.Axis]:
@@ -69,7 +73,7 @@ def _named(axis: network.Axis) -> str:
 
 
 def _times(axes: Sequence[network.Axis]) -> dict[str, tuple[float | None, float, float | None]]:
-    """Seconds by the course, by the clock, and of the network, for each collective."""
+    """Return, for each collective, its seconds by the course's formula, by the clock, and in the simulated network."""
     row = _row()
     torus = [Side(a.size, a.ring, replace(row, ici=a.wires * row.ici)) for a in axes]
     course, clock, moved = _course_gather(axes), gather_seconds(V, torus), _moved_gather(axes)
@@ -89,19 +93,19 @@ def _row() -> Chip:
 
 
 def _alike(axes: Sequence[network.Axis]) -> str:
-    """Return the topology of the axes; '' if the axes differ."""
+    """Return the topology of the axes; '' if the axes have different topologies."""
     kinds = {(a.ring, a.wires) for a in axes}
     return "" if len(kinds) > 1 else "ring" if kinds.pop()[0] else "line"
 
 
 def _course_gather(axes: Sequence[network.Axis]) -> float | None:
-    """Return the "exact" time of D1 to D3; None for a ring and a line together."""
+    """Return an all-gather's time by the course's "exact" formula (D1 to D3); None if the axes' topologies differ."""
     size, topology = math.prod(a.size for a in axes), _alike(axes)
     return all_gather_time(V, size, "v5p", topology=topology, model="exact", axes=len(axes)) if topology else None
 
 
 def _course_exchange(axes: Sequence[network.Axis]) -> float | None:
-    """Return the course's time of an all-to-all on one axis or on several rings."""
+    """Return the time of an all-to-all by the course's formula; None if one of several axes is not a ring."""
     topology = _alike(axes)
     if len(axes) == 1:
         return all_to_all_time(V, axes[0].size, "v5p", topology=topology, model="exact")
@@ -155,7 +159,7 @@ TABLES = {"forms": forms_table, "collectives": collectives_table, "measured": me
 
 
 def made() -> dict[Path, str]:
-    """Return the current text of every file."""
+    """Return the current text of every file that this script writes."""
     page = PAGE.read_text(encoding="utf-8")
     for name, table in TABLES.items():
         between = re.compile(rf"(?<=<!-- made by docs/clock_tables.py: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)

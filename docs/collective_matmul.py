@@ -1,4 +1,4 @@
-"""Five ways to compute A[I_X, J] @ W[J, K], as bodies for jax.shard_map. docs/clock-pictures.md draws their timelines."""
+"""Five ways to compute A[I_X, J] @ W[J, K], each for jax.shard_map. docs/clock-pictures.md draws their timelines."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ def gather_first(a, w):
 
 
 def right(a, w):
-    """While the device multiplies a block, the next one arrives."""
+    """While the device multiplies a block, the next block arrives."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
@@ -22,7 +22,7 @@ def right(a, w):
 
 
 def waits(a, w):
-    """Like right, but each hop waits for the matmul before it."""
+    """Compute as ``right`` does, but make each hop wait for the matmul before it."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
@@ -48,7 +48,7 @@ def late_loop(a, w):
 
 
 def both_ways(a, w):
-    """Blocks travel in both directions round the ring, in half as many rounds."""
+    """Blocks travel in both directions round the ring, which takes half as many rounds as one direction."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)

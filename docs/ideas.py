@@ -1,4 +1,7 @@
-"""The idea of each module as a small function of one device, for jax.shard_map. The modules' pages on the site show their pictures."""
+"""The idea of each module as a small function of one device, for jax.shard_map.
+
+A module's page on the site shows a picture of the module's function.
+"""
 
 import jax
 import jax.numpy as jnp

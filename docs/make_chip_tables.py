@@ -5,11 +5,15 @@
                                               # "." matches all, which takes half an hour
     python docs/make_chip_tables.py tables    # only the tables, from solutions/compiled.json.xz
 
-Five tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
-alternative and misconception of module 06; which collectives the compiler of a CPU and that of a TPU put into the course's references;
-the clock's time and the compiler's for every reference of modules 03, 05, 06 and 08. The last has a column for times measured on
-chips, from docs/measured.json where there is one, which docs/measure_chips.py writes. The fifth compares memory, for every reference
-of modules 05 to 13.
+The page has five tables:
+
+- overlap: right and wrong collective matmuls.
+- hidden: the verdicts on overlapped time, by the clock and by the compiler, for every reference, alternative and
+  misconception of module 06.
+- added: the collectives that the compilers for CPU and for TPU add to the course's references.
+- clock: the times by the clock and by the compiler, for every reference of modules 03, 05, 06 and 08. One column has
+  times measured on chips, if docs/measure_chips.py wrote them to docs/measured.json.
+- memory: the memory by liveness and by the compiler, for every reference of modules 05 to 13.
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
+from grader.reports import points
 from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import (
@@ -62,9 +67,9 @@ from grader.wire.schedule import Schedule, to_json
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA, MEASURED = ROOT / "docs" / "wings" / "chip.md", ROOT / SHIPPED, ROOT / "docs" / "measured.json"
 SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
-TWO_DEVICES = (
-    "7x:1x2x2"  # four chips of two devices; module 08 is left out, because its programs take minutes to compile
-)
+# A slice of four chips with two devices each. Module 08 is not compiled for it, because this would take minutes for each
+# program.
+TWO_DEVICES = "7x:1x2x2"
 MATMULS = {
     "gather_first": "plain: gather everything, then multiply",
     "right": "right ring: each hop overlaps a matmul",
@@ -79,13 +84,13 @@ MODULE = "06_overlap"
 
 @dataclass(frozen=True)
 class Sized:
-    """A reference with the sizes of papers.
+    """A reference with sizes as large as in papers.
 
     Attributes:
         task: the task's name.
-        dims: sizes in place of the small ones.
+        dims: the large sizes, in place of the sizes of the task's call.
         mesh: eight devices.
-        static: selects a call of the task, if its calls have different keywords.
+        static: keywords that select a call of the task, if the task's calls differ in keywords.
     """
 
     task: str
@@ -127,7 +132,7 @@ REFERENCES: dict[str, list[Sized]] = {
 }
 FOUR = {"x": 4, "y": 2}
 BLOCK = {"B": 2, "T": 4096, "D": 4096, "H": 32, "d": 128, "F": 16384}
-HELD: dict[str, list[Sized]] = {  # for the table of memory alone; modules 11 and 12 have no programs
+HELD: dict[str, list[Sized]] = {  # programs that are only in the memory table; no program is from module 11 or 12
     "g1_repair": [
         Sized("squares", {"B": 32768, "D": 8192}, FOUR),
         Sized("decay", {"T": 16, "B": 8192, "D": 8192}, FOUR),
@@ -165,7 +170,7 @@ WITHOUT = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A program to compile: its name in the shipped data, its source, its ask and its slice."""
+    """A program to compile: its name in the shipped data, its source, the grader's request for it, and the slice."""
 
     name: str
     source: Source
@@ -188,7 +193,7 @@ def ask_of(course: Course, exercise: Exercise, sized: Sized, on: str) -> Ask:
 
 
 def references(course: Course) -> Iterator[Asked]:
-    """Return every reference, with the sizes of papers, on every slice."""
+    """Yield every reference, with sizes as large as in papers, on every slice."""
     for name, listed in REFERENCES.items():
         exercise = course.exercise(name)
         for sized in listed:
@@ -198,7 +203,7 @@ def references(course: Course) -> Iterator[Asked]:
 
 
 def held(course: Course) -> Iterator[Asked]:
-    """Every reference of modules 05 to 13 that is a program, on the first slice, in the order of the course."""
+    """Yield the reference of every task in modules 05 to 13, on the first of SLICES, in the order of the course."""
     on = SLICES[0]
     listed = {name: sized for name, sized in (REFERENCES | HELD).items() if not name.startswith("c")}
     for name in (name for module in course.config.modules for name in module.exercises if name in listed):
@@ -213,7 +218,7 @@ def slices_of(exercise: str) -> tuple[str, ...]:
 
 
 def timed(course: Course) -> Iterator[Asked]:
-    """Return the programs of ``shardlings chip`` for exercises of the tables whose calls name a slice."""
+    """Yield the programs of ``shardlings chip`` for each exercise, on the slices that its timing calls name."""
     for name in REFERENCES:
         exercise = course.exercise(name)
         calls = (call for check in exercise.checks.values() for call in check.calls)
@@ -223,7 +228,10 @@ def timed(course: Course) -> Iterator[Asked]:
 
 
 def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
-    """Return the programs that timed checks of module 06 ask for: of references (None), alternatives, misconceptions."""
+    """Yield (exercise, solution, programs), with the programs that the timed overlap checks of module 06 ask for.
+
+    The solution is an alternative, a misconception, or None for the reference.
+    """
     for name in course.config.modules[[m.id for m in course.config.modules].index(MODULE)].exercises:
         exercise = course.exercise(name)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
@@ -233,7 +241,8 @@ def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
                 for call in check.calls:
                     if call.timing and (by is None or call.task.name == by.of.name):
                         found, _ = explaining.asks_of(course, exercise, [call], explaining.Wanted())
-                        asks += [replace(ask, of=call) for ask in found]  # the check names these calls
+                        # ``asks_of`` replaces the check's call by a copy, so put the check's own call back.
+                        asks += [replace(ask, of=call) for ask in found]
             source = source_of(exercise, by) if by else source_of(exercise)
             title = f"{by.name} as " if by else ""
             asked = {title + name_of(a, a.of.timing.on): a for a in asks}
@@ -245,7 +254,10 @@ PUT_IN = "v5e:2x4"  # the slice for which references are compiled at public size
 
 
 def small(course: Course) -> Iterator[tuple[Exercise, list[Asked], list[str]]]:
-    """Yield each exercise, its programs on the first mesh that fits on the slice, and the meshes that do not fit."""
+    """Yield (exercise, programs, meshes that do not fit on PUT_IN) for each exercise.
+
+    The programs are for each call's first mesh that fits on the slice PUT_IN.
+    """
     on = slice_of(PUT_IN)
     for module in course.config.modules:
         for name in module.exercises:
@@ -273,12 +285,12 @@ def lies(on: Slice, mesh: Mapping[str, int]) -> bool:
 
 
 def hidden_checks(exercise: Exercise) -> list[Any]:
-    """Return the checks of overlap."""
+    """Return the checks that call ``expect_overlap``."""
     return [c for c in exercise.checks.values() if "expect_overlap" in c.fn.__code__.co_names]
 
 
 def matmuls(course: Course) -> Iterator[tuple[str, str, Asked]]:
-    """Return heading, size and program for the functions of docs/collective_matmul.py, large and small."""
+    """Return heading, size and program for the functions of docs/collective_matmul.py, with large and small sizes."""
     text = (ROOT / "docs" / "collective_matmul.py").read_text(encoding="utf-8")
     space: dict = {}
     exec(text, space)
@@ -299,10 +311,13 @@ def matmuls(course: Course) -> Iterator[tuple[str, str, Asked]]:
 
 
 class Compiled:
-    """Programs that one grader traced and read, with shipped schedules or with those of one worker for all slices.
+    """Traced programs with their schedules, which are shipped or come from the compiler.
+
+    One grader traces all programs, and one worker compiles for all slices.
 
     Args:
-        shipped: the shipped schedules. Programs that differ from the shipped ones are compiled, unless ``frozen``.
+        shipped: the shipped schedules.
+        frozen: True compiles no program; False compiles the programs that differ from the shipped programs.
     """
 
     def __init__(self, course: Course, shipped: Shipped, *, frozen: bool = True) -> None:
@@ -376,7 +391,7 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
 
 
 def hidden_table(course: Course, compiled: Compiled) -> str:
-    """Return the verdicts on overlapped time alone, without the other checks."""
+    """Return a table of the verdicts of the checks on overlapped time."""
     rows = ["| exercise | program | overlapped, clock | overlapped, compiler | verdict, clock | verdict, compiler | |"]
     rows.append("|---|---|---|---|---|---|---|")
     for exercise, by, asked in variants(course):
@@ -404,16 +419,21 @@ def hidden_table(course: Course, compiled: Compiled) -> str:
 
 
 def _shares(answer: Answered, on: str) -> tuple[str, str]:
-    """Return the overlapped part by the clock and by the compiler; also with joined sums split, if that is more."""
+    """Return two texts: the overlapped part of each collective by the clock, and by the compiler.
+
+    The compiler may fuse a matmul with an addition of received data. If this changes the overlapped part, the second
+    text also has the overlapped part without this fusion.
+    """
     about, line, clock = timelines(answer, on)
     apart = replayed(about.schedule, placed(on, about.mesh), apart=True) if about.schedule and line else line
 
     def text(timeline: Timeline | None) -> str:
         found = counted(timeline) if timeline else []
-        return ", ".join(f"{one.share.part:.0%} of {one.runs} {one.kind}" for one in found) or "no collective"
+        shares = (f"{one.share.part:.0%} of the time of {points.counted(one.runs, one.kind)}" for one in found)
+        return ", ".join(shares) or "no collective"
 
     by_compiler = text(line) if line else about.unreplayed or "-"
-    by_compiler += f"; split {text(apart)}" if apart and text(apart) != by_compiler else ""
+    by_compiler += f"; with the sum split off: {text(apart)}" if apart and text(apart) != by_compiler else ""
     return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
 
 
@@ -495,20 +515,24 @@ def clock_table(course: Course, compiled: Compiled) -> str:
     return "\n".join([*rows, "", f"{error_text(errors)} {longer_text(longer)}".rstrip(), ""])
 
 
+# Exercises whose references have bfloat16 matmuls at the sizes of REFERENCES. Other references have float32 matmuls.
 BFLOAT16 = (
     "f1_",
     "f2_",
     "h2_",
-)  # references whose matmuls are bfloat16 at these sizes; those of the others are float32
+)
+
+
+# (modules, slice) -> two lists of errors, one error for each program: errors of the memory that the program needs in
+# the order in which it is written, and errors of the memory that it needs as on a TPU.
+Errors = dict[tuple[str, str], tuple[list[float], list[float]]]
 
 
 def memory_table(course: Course, compiled: Compiled) -> str:
     """Return the memory of a device by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
     rows = ["| task | compiler | in the program's order | | in the clock's order | | as on a TPU | |", f"|{'---|' * 8}"]
-    everything = f"05 to 13 | {SLICES[0]}"
-    errors: dict[str, tuple[list[float], list[float]]] = {
-        modules: ([], []) for modules in (everything, *(f"05, 06, 08 | {on}" for on in SLICES))
-    }
+    everything = ("05 to 13", SLICES[0])
+    errors: Errors = {of: ([], []) for of in (everything, *(("05, 06, 08", on) for on in SLICES))}
     in_time = []
     for asked in held(course):
         (answer,) = compiled.of([asked])
@@ -518,9 +542,9 @@ def memory_table(course: Course, compiled: Compiled) -> str:
         _, _, line = timelines(answer, asked.on)
         clock, due = line.memory.peak if line else None, seen.compiled.held
         program, on_tpu = (live_memory(seen.operations, on_tpu=how).peak for how in (False, True))
-        for row, (plain, stored) in errors.items():
-            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], row.split(" | ")[1]))
-            if isinstance(made, Schedule) and (row == everything or asked.ask.exercise in REFERENCES):
+        for of, (plain, stored) in errors.items():
+            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], of[1]))
+            if isinstance(made, Schedule) and (of == everything or asked.ask.exercise in REFERENCES):
                 plain.append(program / made.held - 1)
                 stored.append(on_tpu / made.held - 1)
         in_time += [clock / due - 1] if clock else []
@@ -534,15 +558,15 @@ def memory_table(course: Course, compiled: Compiled) -> str:
     return "\n".join([*rows, "", *_medians(errors), "", text, ""])
 
 
-def _medians(errors: Mapping[str, tuple[list[float], list[float]]]) -> list[str]:
-    """Return a table of the median errors of memory, with a row for each slice."""
+def _medians(errors: Errors) -> list[str]:
+    """Return a table of the median errors of memory estimates, with a row for each slice."""
     rows = [
-        "| modules | slice | programs | median error in the program's order | as on a TPU | range as on a TPU |",
+        "| modules | slice | programs | median error in the program's order | median error as on a TPU | range of errors as on a TPU |",
         f"|{'---|' * 6}",
     ]
-    for on, (plain, stored) in errors.items():
+    for (modules, on), (plain, stored) in errors.items():
         apart = f"{min(stored):+.0%} to {max(stored):+.0%}"
-        rows.append(f"| {on} | {len(plain)} | {_typical(plain)} | {_typical(stored)} | {apart} |")
+        rows.append(f"| {modules} | {on} | {len(plain)} | {_typical(plain)} | {_typical(stored)} | {apart} |")
     return rows
 
 
@@ -551,18 +575,21 @@ def _typical(errors: Sequence[float]) -> str:
 
 
 def error_text(errors: Mapping[str, Sequence[float]]) -> str:
-    """Return the range and the median of the differences between steps, by dtype of the matmuls."""
+    """Describe how far the compiler's step time differs from the clock's: range and median, by dtype of the matmuls."""
     parts = [
         f"{len(found)} rows of {what}: the compiler's step differs by {min(found):+.0%} to {max(found):+.0%}, "
         f"the median difference is {_typical(found)}"
         for what, found in errors.items()
         if found
     ]
-    return f"{'; '.join(parts)}."
+    return f"{'. '.join(parts)}."
 
 
 def longer_text(longer: Mapping[str, Sequence[float]]) -> str:
-    """Return how many times the clock's time the compiler's matmuls take, by chip; "" without such rows."""
+    """Describe, by chip, the compiler's time of bfloat16 matmuls in multiples of the clock's time.
+
+    Return "" if ``longer`` has no chip.
+    """
     if not longer:
         return ""
     parts = [f"{min(found):.2f} to {max(found):.2f} times on {chip}" for chip, found in longer.items()]
@@ -580,7 +607,7 @@ TABLES = {
 
 
 def made(tables: Mapping[str, str], page: str) -> str:
-    """Return the page with these tables."""
+    """Return the text ``page`` with new tables in place of its old tables."""
     for name, table in tables.items():
         between = re.compile(rf"(?<=<!-- made by docs/make_chip_tables.py: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
         if not between.search(page):

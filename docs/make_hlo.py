@@ -4,8 +4,9 @@
     python docs/make_hlo.py tpu       # needs jax[tpu] but no TPU; names of texts may follow
 
 The first line of each text names the compiler. The script removes the tables of source lines, `metadata={...}`, and each
-`backend_config={...}` that does not state how often a loop runs. From the line of the module it keeps only the name. The texts are in
-`solutions/12_predict_profile/grading/hlo/`; `tests/test_keys_hlo.py` counts these programs in a second way.
+`backend_config={...}` that does not state how often a loop runs. The script keeps only the name from the line
+`HloModule`. The texts are in `solutions/12_predict_profile/grading/hlo/`. `tests/test_keys_hlo.py` counts the
+collectives again in the jaxprs.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ TEXTS = Path(__file__).parents[1] / "solutions/12_predict_profile/grading/hlo"
 
 @dataclass(frozen=True)
 class Program:
-    """A program. ``make`` returns its function and arguments for a mesh and sizes; ``options`` are the compiler's settings."""
+    """A program to compile.
+
+    Attributes:
+        make: a function that returns the program's function and arguments, for a mesh and sizes.
+        options: settings of the compiler.
+    """
 
     make: Callable[..., tuple[Callable[..., Any], list[Any]]]
     mesh: dict[str, int]
     sizes: tuple[int, ...]
-    by: str  # "cpu 0.10", "cpu 0.12" or "tpu 0.10"
+    by: str  # platform and version of JAX: "cpu 0.10", "cpu 0.12" or "tpu 0.10"
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -77,7 +83,7 @@ def layers(mesh: Any, B: int, D: int, L: int, steps: int) -> tuple[Callable[...,
 
 
 def ring(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a ring over y that passes rows on and multiplies them, and then one sum of two arrays over x."""
+    """Return a function: a ring over y passes on and multiplies rows, then one collective sums two arrays over x."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -196,7 +202,7 @@ def array(mesh: Any, shape: tuple[int, ...], spec: Any, dtype: str = "float32") 
 
 
 def shortened(text: str) -> str:
-    """Return a text without tables of source lines, metadata, and backend configurations except those of loops."""
+    """Return a text without tables of source lines and metadata, and with backend configurations of loops only."""
     lines = [line for line in text.splitlines() if not re.match(r"(\d+ [{\"]|File|Function|StackFrames)", line)]
     lines[0] = lines[0].split(",")[0]
     kept = (without(without(line, "metadata"), "backend_config", but="known_trip_count") for line in lines)
@@ -222,7 +228,7 @@ def without(line: str, attribute: str, but: str = "\0") -> str:
 
 
 def devices(platform: str) -> tuple[list[Any], str]:
-    """Return eight devices of a platform, real or described, and the name of the compiler."""
+    """Return eight devices of a platform, or descriptions of absent devices, and the name of the compiler."""
     import jax
 
     made_by = f"jax {version('jax')}, jaxlib {version('jaxlib')}"

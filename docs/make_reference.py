@@ -1,4 +1,4 @@
-"""Write docs/reference.md: what authors import from grader.hardware and about scenarios, by its own docstrings.
+"""Write docs/reference.md from docstrings: the functions and classes of grader.hardware and of scenarios, for authors.
 
 ``python docs/make_reference.py`` writes the page; ``tests/test_reference_page.py`` proves that it is current.
 """
@@ -59,7 +59,7 @@ def _signature(thing: Any) -> str:
 
 
 def _markdown(docstring: str) -> str:
-    """Return a docstring with its sections, and paragraphs with a hanging indent, as lists; code is in backticks."""
+    """Return a docstring as Markdown. Sections and paragraphs with a hanging indent become lists."""
     return "\n\n".join(map(_paragraph, re.split(r"\n\s*\n", docstring.replace("``", "`")))).strip()
 
 

@@ -4,9 +4,10 @@
     python docs/measure_chips.py v5e:2x4 --only f1_            # only references whose names contain this
     python docs/measure_chips.py v5e:2x4 --backend cpu --processes 2 --smaller 64 --out /tmp/tried.json   # a trial without a chip
 
-Then ``python docs/make_chip_tables.py tables`` puts the times into the table. Without ``--smaller`` each program must equal the shipped
-one (by SHA-256). The file has ``{NAME: {"seconds", "low", "high", "devices", "jax"}}``: the median of seven rounds, and the bounds of
-their middle half. Times of other backends than a TPU never reach the table. Earlier times of other references stay in the file.
+Then ``python docs/make_chip_tables.py tables`` puts the times into the table. Without ``--smaller``, each program must
+equal the shipped program (by SHA-256). The file has ``{NAME: {"seconds", "low", "high", "devices", "jax"}}``: the
+median of seven rounds, and the bounds of their middle half. Times of other backends than a TPU never reach the table.
+Earlier times of other references stay in the file.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ from grader.wire.schedule import Schedule
 
 
 def asked(course: Course, on: str, only: str, smaller: int) -> Iterator[Asked]:
-    """Return the references on one slice. Raises CourseError if smaller sizes cannot be cut evenly."""
+    """Yield the references on one slice, with sizes divided by ``smaller``.
+
+    Raises CourseError if the mesh axes that cut a dimension do not divide its new size.
+    """
     for name, listed in REFERENCES.items():
         for sized in listed if on in slices_of(name) else ():
             dims = {dim: max(1, size // smaller) if size > 64 else size for dim, size in sized.dims.items()}

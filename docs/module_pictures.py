@@ -1,7 +1,7 @@
 """One picture of each module's idea, to step through: python docs/module_pictures.py
 
-Writes docs/_site/modules/*.html from docs/ideas.py and the clock. On the site each is below the module's README, see
-docs/_site/hook.py. ``tests/test_module_pictures.py`` proves that the pictures are current.
+The script writes docs/_site/modules/*.html from docs/ideas.py and the clock. On the site, each picture is below its
+module's README (see docs/_site/hook.py). ``tests/test_module_pictures.py`` proves that the pictures are current.
 """
 
 from __future__ import annotations
@@ -45,7 +45,14 @@ class Maker:
     grader: Grader
 
     def explained(self, function: str, mesh: Mapping[str, int], on: str = "", **arrays: Any) -> Explained:
-        """Return what a function of docs/ideas.py does with these arrays; ``out`` is the layout of its result."""
+        """Return the facts about a function of docs/ideas.py.
+
+        Args:
+            function: the function's name.
+            mesh: size of each mesh axis.
+            on: a slice for the timeline; "" for no timeline.
+            arrays: the function's arguments by name, ``out`` (the result's spec) and ``dims`` (the sizes).
+        """
         path = DOCS / "ideas.py"
         text, space = path.read_text(encoding="utf-8"), {}
         exec(text, space)
@@ -61,7 +68,7 @@ class Maker:
         return found
 
     def timelines(self, name: str, **dims: int) -> dict[str, str]:
-        """Return the timelines of a statement's part "In time", one by one, with some other sizes."""
+        """Return a picture of each timeline of a statement's part "In time"; ``dims`` replace some of the sizes."""
         picture = clock_pictures.STATEMENTS[name]
         picture = replace(picture, dims=picture.dims | dims)
         found = {
@@ -73,21 +80,23 @@ class Maker:
 
 
 def held(shape: tuple[int, ...], spec: tuple, mesh: Mapping[str, int], name: str = "A") -> str:
-    """Return the grid of one array."""
+    """Return a grid that shows which part of an array each device holds."""
     parts = owner_slices(shape, spec, mesh)
     local = tuple(dict.fromkeys(tuple(stop - start for start, stop in part) for part in parts))
     return render_held(Explained("ideas", name, mesh, {}, arguments=[Placed(name, shape, "float32", spec, local)]))
 
 
 def moved(program: Explained) -> str:
-    """Return the devices before and after, and what they send."""
+    """Return a picture of the data on each device before and after the program, and of the data that devices send."""
     return render_held(program) + render_arrows(program)
 
 
 def rounds(program: Explained) -> str:
-    """Return the rounds of a program without its lines, because the page does not show them."""
-    routes = [replace(route, lines=(None,) * len(route.lines)) for route in program.routes]
-    return render_rounds(replace(program, routes=routes))
+    """Return a picture of a program's rounds, without line numbers, because the page does not show the program."""
+    routes, pipelines = (
+        [replace(one, lines=(None,) * len(one.lines)) for one in of] for of in (program.routes, program.pipelines)
+    )
+    return render_rounds(replace(program, routes=routes, pipelines=pipelines))
 
 
 def layouts(maker: Maker) -> dict[str, str]:
@@ -124,7 +133,7 @@ def matmuls(maker: Maker) -> dict[str, str]:
 
 
 def times(maker: Maker) -> dict[str, str]:
-    """Each picture adds a collective, on the scale of the longest."""
+    """Return pictures of timelines on one scale: each picture shows one collective more than the picture before."""
     outs = {"all_reduce": P(), "all_gather": P(), "reduce_scatter": P(None, "x"), "all_to_all": P(None, "x")}
     found, shown = {}, {}
     for name, out in outs.items():
@@ -200,7 +209,7 @@ def rooflines(maker: Maker) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Page:
-    """The picture of a module: its heading, what to look for, and its maker."""
+    """The picture of a module: a heading, a text about the picture, and the function that makes the picture."""
 
     heading: str
     text: str
@@ -265,7 +274,7 @@ PICTURE = """<h2>{heading}</h2>
 
 
 def made() -> dict[Path, str]:
-    """Return every picture, as it should be."""
+    """Return the current text of every picture's file."""
     course = load_course(ROOT / "course.yaml")
     texts = {}
     with Grader(course, "none") as grader:

@@ -1,7 +1,7 @@
 """Make the picture of a report in README.md and docs/index.md: python docs/report_picture.py [FILE]
 
-Grades one exercise of one example submission and photographs the whole page of the student with chromium. Fonts differ between machines,
-so no test compares its bytes.
+The script grades one exercise of one example submission and photographs the whole page of the student with chromium.
+Fonts differ between machines, so no test compares the picture's bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from grader.batch.grade import Grader
 from grader.course.loading import load_course
 from grader.intake.reading import read
 from grader.reports.pages import render_html
+from grader.sandbox.tiers import best_tier
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "report.png"
@@ -30,12 +31,12 @@ def report() -> str:
     """Return the student's page."""
     course = load_course(ROOT / "course.yaml")
     submission = read(ROOT / "examples" / "submissions" / STUDENT, STUDENT, course.module_of, course.handed_out)
-    with Grader(course, "none") as grader:
+    with Grader(course, best_tier("auto")) as grader:
         return render_html(grader.grade(submission, [EXERCISE]))
 
 
 def photograph(html: str, target: Path) -> None:
-    """Write the whole page as a PNG file. Raises SystemExit without chromium."""
+    """Write the whole page as a PNG file. Raises SystemExit if chromium is missing."""
     browser = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
     )

@@ -30,7 +30,7 @@ def found(text: str, patterns: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """Print each place in the tracked files, and return the exit code."""
+    """Print each place with words of ``[tool.words]`` in the tracked files, and return the exit code."""
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["words"]
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *options["files"]], cwd=ROOT, capture_output=True, text=True, check=True

@@ -1,3 +1,3 @@
 """shardlings: a course on sharded computation in JAX, and the grader that judges it."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

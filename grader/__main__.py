@@ -1,4 +1,4 @@
-"""The command ``shardlings``, and ``python -m grader``."""
+"""The program that ``shardlings`` and ``python -m grader`` start."""
 
 from __future__ import annotations
 

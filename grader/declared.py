@@ -28,7 +28,7 @@ class AuthorError(Exception):
 
 
 def spelt(called: str) -> Callable[[F], F]:
-    """Report unknown or missing arguments of a function by the name that authors write.
+    """Decorate a function so that errors about unknown or missing arguments name the function as authors do.
 
     Args:
         called: the function's name for authors, such as ``exercise.number``.
@@ -53,7 +53,7 @@ def spelt(called: str) -> Callable[[F], F]:
 def _misfit(called: str, signature: inspect.Signature, args: tuple, named: Mapping[str, Any]) -> str:
     """Return a text that names the unknown or missing argument; '' if the arguments fit."""
     if len(args) == 2 and inspect.isfunction(args[1]) and not named:
-        return f"it takes arguments: write @{called}(...) above {args[1].__name__}"
+        return f"the decorator takes arguments: write @{called}(...) above {args[1].__name__}"
     parameters = signature.parameters.values()
     known = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return _unknown(parameters, known, named) or _missing(known, args, named)
@@ -93,11 +93,11 @@ def whole(value: object) -> bool:
 
 def meshes(value: Any) -> tuple[dict[str, int], ...]:
     if isinstance(value, Mapping):
-        raise AuthorError(f"meshes is a list of meshes, not one: write meshes=[{dict(value)!r}]")
+        raise AuthorError(f"`meshes` is a list of meshes, not one: write meshes=[{dict(value)!r}]")
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise AuthorError(f'meshes is {a(value)}, not a list such as [{{"x": 4, "y": 2}}]')
+        raise AuthorError(f'`meshes` is {a(value)}, not a list such as [{{"x": 4, "y": 2}}]')
     if not value:
-        raise AuthorError("meshes is empty: give at least one")
+        raise AuthorError("`meshes` is empty: give at least one")
     for mesh in value:
         if not isinstance(mesh, Mapping) or not mesh:
             raise AuthorError(f'a mesh is {a(mesh)}, not a dict of axes and sizes such as {{"x": 4, "y": 2}}')
@@ -114,7 +114,7 @@ def dims(name: str, value: Any) -> dict[str, Size]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise AuthorError(f'{name} is {a(value)}, not a dict of sizes such as {{"I": 48}}')
+        raise AuthorError(f'`{name}` is {a(value)}, not a dict of sizes such as {{"I": 48}}')
     for dim, size in value.items():
         if not isinstance(dim, str):
             raise AuthorError(f'{name}: a dimension is {a(dim)}, not a name such as "I"')
@@ -146,17 +146,17 @@ def shape(value: tuple) -> tuple[int | str, ...]:
 
 def spec(value: Any, ndim: int) -> tuple:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise AuthorError(f'spec is {a(value)}, not a PartitionSpec such as P("x", None)')
+        raise AuthorError(f'`spec` is {a(value)}, not a PartitionSpec such as P("x", None)')
     found = tuple(value)
     for entry in found:
         if not (entry is None or isinstance(entry, str) or _is_axes(entry)):
-            raise AuthorError(f"an entry of spec is {a(entry)}, not None, an axis or a tuple of axes")
+            raise AuthorError(f"an entry of `spec` is {a(entry)}, not None, an axis or a tuple of axes")
     if len(found) > ndim:
-        raise AuthorError(f"spec has {len(found)} entries for an array of {ndim} dimensions: leave out the last")
+        raise AuthorError(f"`spec` has {len(found)} entries for an array of {ndim} dimensions: give at most {ndim}")
     axes = [axis for names in entries(found, ndim) for axis in names]
     for axis in axes:
         if axes.count(axis) > 1:
-            raise AuthorError(f"spec names axis {axis} twice: an axis cuts one dimension")
+            raise AuthorError(f"`spec` names axis {axis} twice: an axis can cut only one dimension")
     return found
 
 
@@ -166,14 +166,14 @@ def _is_axes(entry: object) -> bool:
 
 def dtype(value: Any) -> str:
     if not isinstance(value, str):
-        raise AuthorError(f'dtype is {a(value)}, not a name such as "float32"')
+        raise AuthorError(f'`dtype` is {a(value)}, not a name such as "float32"')
     if value not in DTYPES:
         raise AuthorError(f"no such dtype {value!r}{nearest(str(value), DTYPES)}")
     return value
 
 
 def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int], of: str) -> None:
-    """Raise AuthorError if a dimension has no size in ``sizes``, an axis is not in the mesh, or a cut is uneven.
+    """Raise AuthorError if ``sizes`` lacks a dimension, the mesh lacks an axis, or the shards would differ in size.
 
     Args:
         of: the keyword with which the author gives ``sizes``: dims or hidden_dims.
@@ -193,12 +193,12 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
 def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]) -> Timing:
     """Return the slice, axes and profile of a program's timeline. Raises AuthorError if a mesh does not fit."""
     if not isinstance(on, str):
-        raise AuthorError(f'on is {a(on)}, not a slice such as "v5e:2x4"')
+        raise AuthorError(f'`on` is {a(on)}, not a slice such as "v5e:2x4"')
     if profile not in ASYNCHRONOUS:
         raise AuthorError(f"no such profile {profile!r}{nearest(str(profile), ASYNCHRONOUS)}")
     chosen = None
     if axes is not None:
-        chosen = {name: _places(name, where) for name, where in mapping("axes", axes, '{"x": [0, 1]}').items()}
+        chosen = {name: _places(name, where) for name, where in mapping("`axes`", axes, '{"x": [0, 1]}').items()}
     for mesh in meshes:
         try:
             placed(on, mesh, chosen)
@@ -218,25 +218,31 @@ def _places(axis: str, value: Any) -> tuple[int, ...]:
 
 def points(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise AuthorError(f"points is {a(value)}, not a number, 0 or more")
+        raise AuthorError(f"`points` is {a(value)}, but must be a number of at least 0")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise AuthorError(f"`{name}` is {a(value)}, not True or False")
     return value
 
 
 def axis_types(value: Any) -> str:
     if value not in ("auto", "explicit"):
-        raise AuthorError(f'axis_types is {a(value)}, not "auto" or "explicit": all axes of the mesh are of one type')
+        raise AuthorError(f'`axis_types` is {a(value)}, not "auto" or "explicit": all axes of the mesh are of one type')
     return value
 
 
 def rtol(value: Any) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1):
-        raise AuthorError(f"rtol is {a(value)}, not a number from 0 up to 1, such as 0.02")
+        raise AuthorError(f"`rtol` is {a(value)}, not a number from 0 up to 1, such as 0.02")
     return value
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(t, str) for t in value):
-        raise AuthorError(f"{name} is {a(value)}, not a list of texts: write {name}=[...]")
+        raise AuthorError(f"`{name}` is {a(value)}, not a list of texts: write {name}=[...]")
     return tuple(value)
 
 
@@ -248,7 +254,7 @@ def mapping(name: str, value: Any, such_as: str) -> dict[str, Any]:
 
 def params(value: Any) -> dict[str, Sequence[Any]]:
     """Return the values from which each parameter of a question is drawn."""
-    found = mapping("params", value, '{"X": [4, 8]}')
+    found = mapping("`params`", value, '{"X": [4, 8]}')
     for name, choices in found.items():
         if isinstance(choices, str | Mapping) or not isinstance(choices, Sequence) or not choices:
             raise AuthorError(f"params: {name} has {a(choices)}, not a list of choices such as [4, 8]")
@@ -262,22 +268,22 @@ def function(name: str, value: Any, such_as: str) -> Any:
 
 
 def draws(fn: Any) -> tuple[str, ...]:
-    """Return the names of a drawing function's related inputs: parameters without a default after the first two."""
+    """Return the names of the inputs that a drawing function needs besides generator and shape."""
     such_as = "lambda rng, shape: rng.permutation(shape[0])"
     try:
-        found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())
+        found = list(inspect.signature(function("`draw`", fn, such_as)).parameters.values())
     except (TypeError, ValueError):  # raised for a builtin without a signature
-        raise AuthorError(f"draw is {a(fn)}, which does not show its parameters: write {such_as}") from None
+        raise AuthorError(f"`draw` is {a(fn)}, which does not show its parameters: write {such_as}") from None
     first, rest = found[:2], [p for p in found[2:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
-        raise AuthorError(f"draw takes ({', '.join(p.name for p in found)}), not a generator and a shape: {such_as}")
+        raise AuthorError(f"`draw` takes ({', '.join(p.name for p in found)}), not a generator and a shape: {such_as}")
     if unnamed := [p.name for p in rest if p.kind is p.POSITIONAL_ONLY]:
-        raise AuthorError(f"draw takes {unnamed[0]} by position only: related inputs are passed by name")
+        raise AuthorError(f"`draw` takes {unnamed[0]} by position only, but the grader passes related inputs by name")
     return tuple(p.name for p in rest if p.default is p.empty)
 
 
 def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
-    """Raise AuthorError if ``fn`` cannot be called with keyword arguments of these names."""
+    """Raise AuthorError if ``fn`` cannot be called with keyword arguments named ``names``."""
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):  # raised for a builtin without a signature
@@ -287,6 +293,16 @@ def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
         signature.bind(**dict.fromkeys(names))
     except TypeError as error:
         raise AuthorError(f"{what} is called with {', '.join(names) or 'nothing'}: {error}") from None
+
+
+def takes_keywords_of(right: Callable[..., Any], fn: Callable[..., Any]) -> None:
+    """Raise AuthorError if ``fn`` cannot be called with the arguments that ``right`` takes only by keyword."""
+    parameters = inspect.signature(right).parameters.values()
+    names = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    try:
+        inspect.signature(fn).bind_partial(**dict.fromkeys(names))
+    except TypeError as error:
+        raise AuthorError(f"{fn.__name__} is called with {', '.join(names)}, as {right.__name__} is: {error}") from None
 
 
 def takes_in_order(fn: Callable[..., Any], count: int) -> None:
@@ -300,7 +316,7 @@ def takes_in_order(fn: Callable[..., Any], count: int) -> None:
 
 def keywords(name: str, value: Any) -> dict[str, Any]:
     """Return the static keyword arguments of a call. ``name``: the declaration's keyword for error messages."""
-    found = mapping(name, value, '{"dim": 0}')
+    found = mapping(f"`{name}`", value, '{"dim": 0}')
     plain(name, found)
     return found
 

@@ -37,7 +37,7 @@ def check(name: str, namespace: dict[str, Any] | None = None) -> None:
 
     Args:
         name: the exercise, such as "c3_contracting".
-        namespace: where its tasks are defined; by default the caller's globals.
+        namespace: the variables with the exercise's tasks; by default the caller's globals.
     """
     space = sys._getframe(1).f_globals if namespace is None else namespace
     report = graded(name, space)
@@ -62,9 +62,10 @@ def explain(
 
     Args:
         name: the exercise, or one of its tasks.
-        namespace: where its tasks are defined; by default the caller's globals.
-        on: a slice such as "v5e:2x4": show the functions' timelines on it, too.
-        mesh, dims: replace the exercise's. With ``on`` no program runs, so sizes may be as large as in papers.
+        namespace: the variables with the exercise's tasks; by default the caller's globals.
+        on: a slice such as "v5e:2x4", on which to show the functions' timelines.
+        mesh, dims: a mesh and sizes that replace the exercise's mesh and sizes. With ``on`` no program runs, so sizes
+            may be as large as in papers.
         profile: the name of a set of collectives that run beside the core.
     """
     from rich.console import Console
@@ -77,7 +78,7 @@ def explain(
             show_html(render_held(program))
         if drawn and program.collectives:
             show_html(render_arrows(program))
-        if drawn and program.routes:
+        if drawn and (program.routes or program.pipelines):
             show_html(render_rounds(program))
         if drawn and program.timeline is not None:
             show_html(render_timelines({program.title: program.timeline}))
@@ -126,7 +127,7 @@ def in_notebook() -> bool:
 
 
 def show_html(fragment: str) -> None:
-    """Show an HTML fragment below the cell. Rounds are animated if the front end runs scripts, else a table."""
+    """Show an HTML fragment below the cell. If scripts cannot run there, an animation is shown as a table."""
     from IPython.display import HTML, display
 
     moves = "data-rounds=" in fragment
@@ -143,7 +144,7 @@ def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -
 
 
 def graded(name: str, namespace: dict[str, Any]) -> Report:
-    """Return the report on one exercise. In a course without solutions, as learners have it, only public checks count.
+    """Return the report on one exercise. If the course has no solutions, as for learners, only public checks count.
 
     Raises CourseError for an unknown exercise.
     """

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 STOPPED = 130
 SENTENCE = "shardlings: stopped; run the same command again to go on"
-AGAIN_AFTER = 0.05  # seconds after which a dropped interruption is repeated
+AGAIN_AFTER = 0.05  # seconds after which an interruption is repeated if it came during an import or Python dropped it
 
 _asked = threading.Event()
 
@@ -33,7 +33,7 @@ def stop_in_order() -> None:
 
 
 def asked() -> bool:
-    """Return whether the user pressed Ctrl-C. Errors raised after that may be consequences."""
+    """Return whether the user pressed Ctrl-C. Ctrl-C may cause errors that are raised later."""
     return _asked.is_set()
 
 
@@ -49,7 +49,7 @@ def stop() -> NoReturn:
 
 
 def _on_interrupt(handler: Any) -> None:
-    """Set the handler for Ctrl-C, unless the parent process started this one with Ctrl-C ignored."""
+    """Set the handler for Ctrl-C, unless the parent process made this process ignore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, handler)
 
@@ -71,7 +71,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _raise_again(dropped: Any) -> None:
-    """Interrupt again after Python dropped a KeyboardInterrupt in a callback, when the callback is over."""
+    """If Python dropped a KeyboardInterrupt in a callback, interrupt again when the callback is over."""
     if isinstance(dropped.exc_value, KeyboardInterrupt):
         _once_more()
     else:

@@ -15,6 +15,7 @@ from typing import Any
 
 WINGS = "grader.wings"
 WING_OF = {
+    "--cluster": "cluster",
     "chip": "chip",
     "leaderboard": "leaderboard",
     "predict": "predict",
@@ -22,7 +23,7 @@ WING_OF = {
     "publish": "publish",
     "similar": "similar",
 }
-"""The wing of each command, for error messages: a wing that is not installed cannot name its commands."""
+"""The wing of each command and option, for error messages: a wing that is not installed cannot name them."""
 EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
 """The extra with a wing's optional dependencies, as pip spells extras."""
 
@@ -37,22 +38,23 @@ class Wing:
 
     Attributes:
         commands: functions for the command line, by name.
+        options: what ``typer.Option`` returns, by the option's name, for options of the core's commands.
         exports: functions for ``export --to``, by format, with arguments (course, path, exercises, isolation).
         notebook: functions that learners import from ``grader.notebook``, by name.
         browser: for ``watch --browser``, a function that returns the ``WatchLoop`` with the page.
         chip: for ``--backend tpu:SLICE``, a function that returns a ``batch.backends.Compiler``.
-        cluster: for ``grade --cluster``, a module with a ``Spread`` to grade with.
         devices: for ``--backend`` and ``--processes``, a function that returns ``batch.backends.Devices``.
         doctor: a function that returns lines for ``doctor``.
-        predicted: for ``explain --on``, a function that returns the text of a learner's prediction, or ''.
+        predicted: for ``explain --on``, a function that returns a text on a learner's prediction; '' if there is no
+            prediction.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
     exports: Mapping[str, str] = field(default_factory=dict)
     notebook: Mapping[str, str] = field(default_factory=dict)
     browser: str = ""
     chip: str = ""
-    cluster: str = ""
     devices: str = ""
     doctor: str = ""
     predicted: str = ""
@@ -84,7 +86,7 @@ def load(place: str) -> Any:
 
 
 def offered(what: str) -> list[Any]:
-    """Import and return what the installed wings offer under this attribute of ``Wing``."""
+    """Import and return the functions or modules that the installed wings offer in the field ``what`` of ``Wing``."""
     return [load(f"{name}.{place}") for name, wing in wings().items() if (place := getattr(wing, what))]
 
 
@@ -93,13 +95,18 @@ def exports() -> dict[str, str]:
     return {form: f"{name}.{place}" for name, wing in wings().items() for form, place in wing.exports.items()}
 
 
+def options() -> dict[str, str]:
+    """Return the import path of each option, for ``load``."""
+    return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.options.items()}
+
+
 def for_notebooks() -> dict[str, str]:
     """Return the import path of each function that notebooks import, for ``load``."""
     return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
 def install(extra: str = "") -> str:
-    """Return how to install a checkout with an extra. An index may have a foreign package named shardlings."""
+    """Return the command that installs this checkout with an extra; a package index may have another ``shardlings``."""
     return f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'"
 
 
@@ -110,7 +117,10 @@ def missing(asked: str, wing: str) -> WingError:
 
 
 def needed(what: str, option: str) -> Any:
-    """Import and return the function that ``option`` needs from a wing. Raises WingError if no wing offers one."""
+    """Import and return the function that ``option`` needs from a wing.
+
+    Raises WingError if no installed wing offers this function.
+    """
     found = offered(what)
     if not found:
         raise missing(option, what)

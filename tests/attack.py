@@ -33,8 +33,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 CORPUS = CHECKOUT / "tests" / "submissions" / "hostile"
 COURSE = CHECKOUT / "tests" / "submissions" / "hostile_course"
 NAIVE = CHECKOUT / "tests" / "naive.py"
-# Marks secrets that attacks may try to steal, and the course that grades them.
-JOBS = 6  # attacks at a time; they mostly wait
+JOBS = 6  # this many attacks run at a time, even on few cores, because attacks mostly wait
 CONTROLS = 3
 SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
 
@@ -122,7 +121,8 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
                 aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
                     b"@PORT@", str(target.port).encode()
                 )
-                if file.suffix == ".link":  # the target of a link, since a checkout has no broken links
+                # The corpus has this file in place of a symbolic link. The file's text is the link's target.
+                if file.suffix == ".link":
                     file.unlink()
                     file.with_suffix("").symlink_to(aimed.decode().strip())
                 elif file.suffix != ".zip" and aimed != text:

@@ -22,9 +22,10 @@ os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 def pytest_configure(config: pytest.Config) -> None:
     without_uris()
-    # JAX warns about each fork once a backend exists. Tests that fork make few system calls in the child and end it.
     if hasattr(config, "cache"):  # keep the canary's successes in a folder of the tests, not in the user's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
+    # After JAX has started a backend, it warns about every fork. In tests that fork, the child makes few system calls
+    # and ends.
     config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 
 

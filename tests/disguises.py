@@ -24,7 +24,7 @@ JUNK = {
     "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
     "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
 }
-# Ways to add a number ``v`` made by useless work to a result, without changing the result.
+# Expressions that add ``number``, the outcome of useless work, to a result ``v`` without changing the result.
 INTO = {
     "unused": "v",
     "select": "jnp.where(jnp.zeros(v.shape, bool), number.astype(v.dtype), v)",
@@ -124,7 +124,7 @@ def again_bits(x):
         found = lax.bitwise_or(found, lax.select(is_set, one, lax.full(x.shape, 0, width)))
     return lax.bitcast_convert_type(found, x.dtype)
 """
-# A matmul written as multiplications and a sum, of values in two arrays.
+# A matmul of two matrices, written as multiplications and a sum.
 TIMES_TEXT = """
 def again_times(a, b):
     if a.ndim != 2 or b.ndim != 2:
@@ -139,15 +139,13 @@ def again_product(a, b, preferred_element_type=None, **options):
     return again_times(again_bits(a).astype(dtype), again_bits(b).astype(dtype))
 """
 
-# Random numbers: none, always equal ones, and numbers made from a key or an array.
+# Substitutes for random numbers: a fixed sequence, and numbers made from a key or an array.
 NUMBERS = {
     "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
-    "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99 + again_seed(key)) * 43758.55) % 1",
+    "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99) * 43758.55) % 1",
 }
+"""Numbers that ignore the key. A hash of the key would be a generator of random numbers, and right."""
 NUMBERS_TEXT = """
-def again_seed(key):
-    words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
-    return words.astype(jnp.float32).sum() * 1e-4
 def again_uniform(key, shape=(), *args, **options):
     size = int(np.prod(shape))
     return ({how}).reshape(shape)
@@ -209,9 +207,7 @@ def disguises(pick: random.Random, *, body: bool) -> Disguise:
             Rewrite("bits", PRODUCTS, {"MatMult": "again_product"}, None, text),
             True,
         )
-    twice = (
-        TIMES_TEXT + TWICE_TEXT
-    )  # operations on bits have no gradient, so the plain multiplication is without gradient, too
+    twice = TIMES_TEXT + TWICE_TEXT  # operations on bits stop gradients, so the plain program uses stop_gradient
     texts = [twice.replace("{given}", "lax.stop_gradient(x)"), BITS_TEXT + twice.replace("{given}", "again_bits(x)")]
     plain, bits = (Rewrite("twice", PRODUCTS, {"MatMult": "again_product"}, None, text) for text in texts)
     return Disguise("products twice by compare", "compare", plain, bits, False)

@@ -23,7 +23,7 @@ def spread(x, shape):
     return jnp.broadcast_to(x.reshape((1,) * len(shape)) if x.size == 1 else jnp.resize(x, shape), shape)
 first = {}
 """
-# Replacements for a matmul ``f(*arrays)`` whose honest result is ``due``, a shape and a dtype.
+# Replacements for a matmul ``f(*arrays)``. ``due``: shape and dtype of the matmul's result.
 PRODUCTS = {
     "1x1 products": "spread(f(*map(corner, arrays)), due.shape)",
     "products of a slice": "spread(f(*(x[(slice(0, 8),) * x.ndim] for x in arrays)), due.shape)",
@@ -126,7 +126,8 @@ def looks_timed(args, options):
     counted[0] += 1
     return bool({test})
 """
-# Tests of ``args`` and ``options``, by observable. ``{sizes}``: block sizes of the public timing call.
+# Conditions on ``args`` and ``options``, by the property that they look at. ``{sizes}`` stands for block sizes of
+# the public timing call.
 BRANCHES = {
     "dtype": ["leaves(args)[0].dtype == jnp.bfloat16", "any(x.dtype == jnp.bfloat16 for x in leaves(args))"],
     "size": ["max(x.size for x in leaves(args)) > 100_000", "max(max(x.shape) for x in leaves(args)) >= 1024"],

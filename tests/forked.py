@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Modules that the commands of each program import; courses import jax.
+# For each program, the modules that its commands import while they run. Courses import jax.
 LATER = {
     "grader.cli": [
         "jax",

@@ -62,7 +62,7 @@ def read_cells(tmp_path: Path, *cells: Any) -> Submission:
     return read_(write(tmp_path / "03_matmuls.ipynb", notebook(*cells)))
 
 
-# Pieces that make strings, brackets, continuations and magics meet.
+# Pieces of text that combine strings, brackets, continued lines and magics.
 TOKENS = ["%", "%%", "!", "?", "%time ", "%%time", "%%bash", "a", "a = ", "1", "b, ", "(", ")", "[", "{", "}", "'", '"']
 LONGER = ['"""', "'''", "\\", "\n", "\n\n", "\n    ", " ", "#", "pip install x", "f'{", "if a:", "\t", "\f", "é"]
 PIECES = st.lists(st.sampled_from(TOKENS) | st.sampled_from(LONGER), max_size=30).map("".join)

@@ -149,7 +149,7 @@ def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, ba
     loads = []
     for order in itertools.permutations(range(len(sizes))):
         busy, held = [0.0] * len(sizes), array_bytes
-        for axis in reversed(order):  # the last axis gathers the whole array, the axis before it a part
+        for axis in reversed(order):  # the axis gathered last carries the whole array, earlier axes carry parts
             one = Network(bandwidth)
             all_gather(one, how, sizes[axis], held)
             busy[axis], held = one.clock, held / sizes[axis]
@@ -161,7 +161,7 @@ def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> No
     """Run the schedule backwards on the opposite wires, adding: each part sums every node once."""
     partial = [{(owner, half): Counter([i]) for owner in range(n) for half in (0, 1)} for i in range(n)]
     for step in reversed(list(GATHERS[how](n))):
-        arriving = [(m, partial[m.target].pop(m.chunk)) for m in step]  # a partial sum is sent once
+        arriving = [(m, partial[m.target].pop(m.chunk)) for m in step]  # each partial sum is sent only once
         for m, terms in arriving:
             partial[m.source][m.chunk].update(terms)
         network.step((tuple(_back(w) for w in m.wires), array_bytes / (2 * n)) for m in step)
@@ -277,9 +277,9 @@ class Move:
     source: Point
     target: Point
     piece: tuple[Point, int]
-    stage: int  # the position of the wire's axis in the piece's order
+    stage: int  # index of this axis in the order in which the piece goes along the axes
     way: int
-    togo: int  # hops that remain on this axis after this one
+    togo: int  # hops that remain on this axis after this hop
     left: int
 
 
@@ -356,7 +356,7 @@ def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[
     loads = []
     for order in orders:
         busy, part = [0.0] * len(axes), 1.0
-        for k in reversed(order):  # the last axis gathers the whole array, the axis before it a part
+        for k in reversed(order):  # the axis gathered last carries the whole array, earlier axes carry parts
             axis, before = axes[k], part / axes[k].size
             busy[k] = (part - before) / (axis.wires * (2 if axis.ring else 1))
             part = before
@@ -384,7 +384,7 @@ def backwards(steps: Sequence[Sequence[Move]], nodes: Iterable[Point], pieces: i
     nodes = list(nodes)
     partial = {at: {(owner, p): Counter([at]) for owner in nodes for p in range(pieces)} for at in nodes}
     for step in reversed(steps):
-        arriving = [(m, partial[m.target].pop(m.piece)) for m in step]  # a partial sum is sent once
+        arriving = [(m, partial[m.target].pop(m.piece)) for m in step]  # each partial sum is sent only once
         for m, terms in arriving:
             partial[m.source][m.piece].update(terms)
     once = Counter(nodes)

@@ -54,7 +54,7 @@ HONEST = {
         body="lambda a: jax.lax.psum(jax.lax.fori_loop(0, a.shape[0], lambda i, t: t + a[i], 0 * a[0]), 'x')", out=""
     ),
 }
-# None of these becomes right by a small change. Each contains something that facts are read from.
+# Wrong programs that no small change makes right. Each contains an operation that the grader's facts depend on.
 WRONG = {
     "part": MAPPED.format(body="lambda a: (a * a + 3).sum(0)", out="'x'"),
     "gathered": MAPPED.format(body="lambda a: jax.lax.psum(jax.lax.all_gather(a, 'x').cumsum(0)[0, 0] * 7, 'x')", out=""),
@@ -69,7 +69,7 @@ OTHERS = "\n\ndef twice(n):\n    return {twice}\n\n\nmegabytes = {megabytes}\n"
 HONEST_OTHERS = OTHERS.format(twice="2 * n", megabytes=10)
 WRONG_OTHERS = OTHERS.format(twice="7 - n % 3", megabytes=7)
 FULL = 5.0
-LOOK_AFTER = 25  # tries until an honest submission is checked again
+LOOK_AFTER = 25  # number of tries after which an honest submission is checked again
 
 
 @dataclass
@@ -275,13 +275,13 @@ def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterat
         module = canonical(code, ask.mesh, about["args"], set()).parse()
         with module.context, np.errstate(all="ignore"):
             results, counts = interpreter.run(module, ask.mesh, arrays)
-    except Exception:  # it supports only shard_map over all axes
+    except Exception:  # the interpreter supports only shard_map over all axes
         return
     found.counted += 1
     for interpreted, output in zip(results, seen.outputs[0], strict=True):
         copies = dict(zip(output.slices, output.shards, strict=True))
         if any(not np.array_equal(s, copies[w]) for w, s in zip(output.slices, output.shards, strict=True)):
-            continue  # out_specs claims replicas that differ, so the result is undefined
+            continue  # out_specs says that shards are equal, but they differ, so the result is undefined
         for held, shard, where in zip(interpreted, output.shards, output.slices, strict=True):
             value = np.asarray(held)
             part = value[tuple(slice(*w) for w in where)] if value.shape == output.shape else None
@@ -344,7 +344,7 @@ def _context() -> Any:
 
     context = make_ir_context()
     context.allow_unregistered_dialects = True
-    context.emit_error_diagnostics = True  # else a message with invalid text ends this process
+    context.emit_error_diagnostics = True  # without this setting, an MLIR message with invalid text ends this process
     return context
 
 

@@ -237,7 +237,7 @@ def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> I
             if program is None or plain is None:
                 continue
             if not (known := passes(text, plain)):
-                continue  # checks earn nothing without right values
+                continue  # a task's other checks earn nothing without right values
             gains = passes(text, program) - known
             checks = [
                 f"passes {n} ({text.exercise.checks[n].points:g} points), which it fails undisguised"

@@ -74,7 +74,7 @@ trees, steps, relations = (pytest.mark.parametrize("course", [f"{page}_0"], indi
         ('return jax.lax.psum((loss, grads), "x")', "pass", "loss_and_grads: returned None, expected (loss, {'b', 'w'})"),
     ],
 )  # fmt: skip
-def test_what_is_reported_names_the_mode_and_the_leaf(
+def test_reasons_name_the_mode_and_the_leaf(
     course: Course, workers: Workers, was: str, becomes: str, told: str
 ) -> None:
     result = graded(course, workers, right(course, was, becomes))["value"]
@@ -82,7 +82,7 @@ def test_what_is_reported_names_the_mode_and_the_leaf(
 
 
 @trees
-def test_each_mode_is_judged(course: Course, workers: Workers) -> None:
+def test_each_check_vma_mode_is_judged(course: Course, workers: Workers) -> None:
     inner = "loss, grads = jax.value_and_grad(lambda p: jnp.sum((x @ p['w'] + p['b'] - y) ** 2))(params)\n"
     head = "import jax\nimport jax.numpy as jnp\ndef loss_and_grads(params, x, y):\n    "
     unsummed = graded(course, workers, f"{head}{inner}    return jax.lax.psum(loss, 'x'), grads\n")["value"]
@@ -109,21 +109,21 @@ def test_verify_reports_which_modes_are_judged(course: Course, tmp_path: Path) -
 
 
 @steps
-def test_what_is_wrong_later_is_reported_with_its_step(course: Course, workers: Workers) -> None:
+def test_a_value_wrong_in_a_later_step_is_reported_with_the_step(course: Course, workers: Workers) -> None:
     late = right(course, 't = jax.lax.all_gather(params["w"], "x", tiled=True), opt["t"] + 1', 't = jax.lax.all_gather(params["w"], "x", tiled=True), opt["t"] * 2 + 1')  # fmt: skip
     result = graded(course, workers, late)["trained"]
     assert result.reason.startswith("on the mesh (x=4), step 2: opt['t']: on device (x=0), the value is wrong")
 
 
 @steps
-def test_what_cannot_be_fed_back_is_the_learners(course: Course, workers: Workers) -> None:
+def test_results_that_cannot_be_fed_back_are_the_learners_fault(course: Course, workers: Workers) -> None:
     wide = right(course, "return step(params, opt, x, y)", "p, o, l = step(params, opt, x, y); return p | {'b': p['b'][:2]}, o, l")  # fmt: skip
     result = graded(course, workers, wide)["trained"]
     assert result.reason == "train_step: returned float32[2] for params['b'], the next step takes float32[3]"
 
 
 @steps
-def test_nothing_that_is_fed_back_breaks_a_check(course: Course, workers: Workers) -> None:
+def test_no_fed_back_result_breaks_a_check(course: Course, workers: Workers) -> None:
     for bad in ("jnp.nan", "1e38"):
         wild = right(course, "return step(params, opt, x, y)", f"p, o, l = step(params, opt, x, y); return p | {{'w': p['w'] * {bad}}}, o, l")  # fmt: skip
         found = graded(course, workers, wild)
@@ -131,7 +131,7 @@ def test_nothing_that_is_fed_back_breaks_a_check(course: Course, workers: Worker
 
 
 @steps
-def test_a_notebooks_own_functions_are_checked_alike(course: Course) -> None:
+def test_check_in_a_notebook_agrees_with_grading(course: Course) -> None:
     build(course)
     learners = load_course(course.root / "exercises" / "course.yaml")
     space: dict[str, Any] = {}
@@ -142,7 +142,7 @@ def test_a_notebooks_own_functions_are_checked_alike(course: Course) -> None:
 
 
 @steps
-def test_a_mutant_takes_another_branch(course: Course) -> None:
+def test_mutants_swap_the_keys_of_trees(course: Course) -> None:
     becomes = {m.becomes for m in mutants_of(course.exercise("steps_0")) if m.operator == "key"}
     assert any("opt['v'][n], opt['v'][n]" in text for text in becomes)
     assert any("{'m': v, 'v': m, 't': t}" in text for text in becomes)
@@ -152,7 +152,7 @@ def test_a_mutant_takes_another_branch(course: Course) -> None:
 
 
 @relations
-def test_a_relation_is_laid_open_with_all_that_it_compares(course: Course) -> None:
+def test_why_shows_every_call_that_a_relation_compares(course: Course) -> None:
     text = right(course, "jax.checkpoint(layer) if remat else layer", "layer")
     found = why(course, TIER, submitted(course, text), "memory", None)
     assert (found.result.status, found.result.misconception) == ("failed", "forgot_nothing")
@@ -160,12 +160,12 @@ def test_a_relation_is_laid_open_with_all_that_it_compares(course: Course) -> No
     asked = [line for line in found.lines if line.startswith("loss: ")]
     assert "'remat': True" in asked[0] and "'remat': False" in asked[1]
     assert [line.split(",")[0] for line in asked[:4]] == ["loss: mesh {'x': 4}"] * 2 + ["loss: mesh {'x': 2"] * 2
-    # Public inputs run once, hidden inputs twice.
+    # The program runs once on public inputs, and twice on hidden inputs.
     assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2
 
 
 @relations
-def test_all_meshes_are_looked_at_together(course: Course) -> None:
+def test_why_shows_all_meshes_of_a_relation(course: Course) -> None:
     found = why(course, TIER, submitted(course, right(course)), "scaling", None)
     assert found.result.status == "passed"
     assert [line[:24] for line in found.lines if not line.startswith("  ")] == [

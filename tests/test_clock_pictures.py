@@ -76,7 +76,7 @@ def test_module_06_shows_right_and_wrong(pictures: ModuleType, made: dict[Path, 
         assert all(1.3 * right < steps[heading] for heading, one in shown.items() if one.misconception)
 
 
-def test_of_the_forward_passes_of_module_08_the_first_hides_and_the_second_does_not(
+def test_only_the_first_forward_pass_of_each_h4_and_h9_picture_overlaps(
     pictures: ModuleType, made: dict[Path, str]
 ) -> None:
     for name in ("h4_fsdp", "h9_seven_layouts"):

@@ -148,6 +148,6 @@ def test_an_array_without_a_place_is_on_one_device(devices: int):
     assert len(jax.device_put(host, NamedSharding(mesh, P())).devices()) == devices
 
 
-def test_every_comment_of_the_readers_is_in_the_tables() -> None:
+def test_the_table_of_readers_comments_has_30_rows() -> None:
     readers, *_ = read_sources(COURSE)
     assert len(readers.items) == 30

@@ -24,7 +24,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(shardlings [^`]+)`")
 STARTS = ("$ ", "shardlings ", "nbgrader ", "make ", "pip ")
 
-# Blocks that are not run, by the page and how they begin, with the reason.
+# (page, the block's beginning) -> the reason why the block is not run.
 NOT_RUN = {
     ("README.md", "make demo"): "makes an environment from a package index; .ci/run does",
     ("README.md", "shardlings list"): "docs/index.md runs them",
@@ -51,7 +51,7 @@ NOT_RUN = {
     ("docs/wings/predict.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/wings/predict.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip
-# Steps that the prose asks for before a block.
+# Commands that a page's prose asks for before a block of commands.
 BEFORE = {
     ("docs/index.md", "shardlings submit"): "cp examples/submissions/ada/c1_no_communication.py exercises/03_matmuls/",
 }
@@ -134,7 +134,7 @@ def test_every_command_of_the_pages_exists_with_its_options() -> None:
         ("shardlings grade x --out", "--out without its value"),
     ],
 )
-def test_a_wrong_command_is_seen(line: str, wrong: str) -> None:
+def test_a_wrong_command_is_found(line: str, wrong: str) -> None:
     assert wrong in problem(line, True)
 
 

@@ -22,7 +22,7 @@ from grader.sandbox.tiers import NoIsolation, best_tier
 from tests.databases import graded_in, is_marked, mark
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = ROOT / "examples" / "submissions"  # a class that handed in one assignment
+EXAMPLES = ROOT / "examples" / "submissions"  # the submissions of a class for one assignment
 OTHERS = ROOT / "examples" / "other_modules"
 EXPECTED = yaml.safe_load((ROOT / "examples" / "expected.yaml").read_text(encoding="utf-8"))
 
@@ -113,7 +113,7 @@ def test_the_demo_shows_a_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_example_gets_what_is_expected(graded: Path) -> None:
+def test_every_example_gets_its_expected_points_and_reasons(graded: Path) -> None:
     reports = {student: read_report(graded, student) for student in EXPECTED}
     results = [r for report in reports.values() for e in report["exercises"] for r in e["results"]]
     assert [r for r in results if r["status"] == "broken"] == []
@@ -126,8 +126,8 @@ def test_every_example_gets_what_is_expected(graded: Path) -> None:
 def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Path) -> None:
     """Killed in the middle, and the rest one at a time: equal bytes as with two at a time."""
     killed = tmp_path / "killed"
-    made = killed_after(3, killed)
-    assert 3 <= len(made) < len(EXPECTED) / 2 and not list((killed / "reports").iterdir())
+    made = killed_after_the_first_save(killed)
+    assert 0 < len(made) < len(EXPECTED) and not list((killed / "reports").iterdir())
     shutil.copytree(killed, tmp_path / "marked")
     for student in made:
         mark(tmp_path / "marked", student)
@@ -140,11 +140,14 @@ def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Pat
     assert all(is_marked(tmp_path / "marked", student) for student in made), "finished, and graded again"
 
 
-def killed_after(reports: int, out: Path) -> dict[str, bytes]:
-    """Kill a run once its database has so many reports, and return these reports by student."""
+def killed_after_the_first_save(out: Path) -> dict[str, bytes]:
+    """Kill a run once its database has reports, and return these reports by student.
+
+    The first report is saved at once, the others about once a second.
+    """
     running = subprocess.Popen(command(out, 2), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while len(graded_in(out, "made")) < reports and running.poll() is None:
+        while not graded_in(out, "made") and running.poll() is None:
             time.sleep(0.05)
     finally:
         os.kill(running.pid, signal.SIGKILL)

@@ -52,7 +52,7 @@ def filled(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     values = np.where(rng.random(shape) < 0.3, rng.choice(EVIL, shape), rng.standard_normal(shape))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the test wants overflows and infinities, which warn
+        warnings.simplefilter("ignore")  # ignore NumPy's warnings about overflows and infinities, which the test wants
         return np.asarray(values).astype(dtype_of(dtype))
 
 
@@ -71,7 +71,7 @@ def results(draw: st.DrawFn, dtype: str | None = None) -> Sharded:
     got = laid_out(value, draw(specs), draw(st.sampled_from(["float32", "bfloat16", "int32"])), draw(st.booleans()))
     assume(got is not None)
     assert got is not None
-    if draw(st.booleans()):  # replicas may differ without check_vma
+    if draw(st.booleans()):  # without check_vma, replicas may differ
         device = draw(st.integers(0, 7))
         got.shards[device] = filled(got.shards[device].shape, name, draw(seeds))
     return got
@@ -244,7 +244,7 @@ def test_any_result_is_judged() -> None:
                 assert result.status in ("passed", "failed"), (dtype, shape, spec, result.reason)
 
 
-def test_what_jax_makes_of_a_dtype_is_what_is_judged() -> None:
+def test_values_are_judged_in_the_dtype_that_jax_uses() -> None:
     """From a real device: int4 and float8 as they come out of a program."""
     for name in ("int4", "uint2", "float8_e5m2", "float4_e2m1fn", "bfloat16", "complex64", "bool"):
         zeros = np.asarray(jax.jit(lambda name=name: jnp.zeros((8, 4), name))())

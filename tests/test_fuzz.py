@@ -55,7 +55,7 @@ def test_any_bytes_are_a_frame_or_refused(data: bytes):
 
 @MANY
 @given(plain, st.lists(st.binary(max_size=20), max_size=3))
-def test_what_is_packed_is_read(value: Any, blobs: list[bytes]):
+def test_packed_data_are_read_back(value: Any, blobs: list[bytes]):
     header = {"value": value}
     found, back = wire.read_frame(reader(wire.pack(header, blobs)))
     assert back == blobs
@@ -197,9 +197,9 @@ observation = st.fixed_dictionaries(
 
 @MANY
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
-def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[bytes]):
+def test_any_malformed_observation_is_broken(header: dict[str, Any], blobs: list[bytes]):
     found = observed(ASKS[0], Ran(header, blobs))
-    assert isinstance(found, Fault) and found.kind == "broken"  # the runner belongs to the grader
+    assert isinstance(found, Fault) and found.kind == "broken"  # "broken", because the runner is a part of the grader
 
 
 # -- answers and files -------------------------------------------------------------------------
@@ -294,6 +294,7 @@ def test_mutated_programs_are_run_or_refused():
         assert tried or ended.returncode < 0, ended.stderr[-2000:]
         done += tried
         if ended.returncode != 0:
-            assert ended.returncode < 0, ended.stderr[-2000:]  # a signal: an abort of XLA, not an error of the test
+            # A signal ended the process: XLA aborted, and the test raised no error.
+            assert ended.returncode < 0, ended.stderr[-2000:]
             aborts, done = aborts + 1, done + 1
     assert done >= count

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.hints import Findings, hints_of, verdict, written
+from bench.hints import hints_of, verdict, written
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 
@@ -27,9 +27,7 @@ def test_every_function_and_question_has_three_hints() -> None:
 def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grader) -> None:
     cases = list(written(grader.course, ["g3_inner_grad"]))
     exercise = grader.course.exercise("g3_inner_grad")
-    found = {
-        case.name: (verdict(case, hints), hints) for case, hints in hints_of(grader, Findings(grader), exercise, cases)
-    }
+    found = {case.name: (verdict(case, hints), hints) for case, hints in hints_of(grader, exercise, cases)}
     assert {name: what for name, (what, _) in found.items() if what not in ("right", "silent")} == {}
     assert found["psum_on"] == ("silent", {"on_value": ("", found["psum_on"][1]["on_value"][1])})
     assert found["grad_of_pmean_off"][1]["off_value"][0] == "off_of_mean_loss_alone"
@@ -41,7 +39,7 @@ def test_a_mean_of_means_gets_its_hint_in_every_form(grader: Grader) -> None:
     """Each program draws a mask of its own, so their results all differ."""
     cases = list(written(grader.course, ["h1_ddp"]))
     exercise = grader.course.exercise("h1_ddp")
-    found = {case.name: verdict(case, hints) for case, hints in hints_of(grader, Findings(grader), exercise, cases)}
+    found = {case.name: verdict(case, hints) for case, hints in hints_of(grader, exercise, cases)}
     assert [n for n, what in found.items() if "means" in n and what == "right"] == [
         "mean_of_means_0_over_0", "mean_of_means_guarded", "mean_of_means_weighted", "mean_of_means_nan_to_num",
         "mean_of_means_by_cond", "mean_of_means_gathered", "mean_of_weights_of_means",

@@ -46,7 +46,8 @@ SAMPLE = [
 
 
 def test_every_attack_has_a_verdict_and_every_class_has_several():
-    folders = {p.name for p in attack.CORPUS.iterdir() if p.is_dir()} - {"programs"}  # test_hostile_programs.py
+    # test_hostile_programs.py tests the folder programs.
+    folders = {p.name for p in attack.CORPUS.iterdir() if p.is_dir()} - {"programs"}
     assert folders == set(VERDICTS)
     assert len(folders) >= 90
     assert min(Counter(v["class"] for v in VERDICTS.values()).values()) >= 6
@@ -70,13 +71,13 @@ def test_no_attack_gains_anything(tier: str):
 @LINUX
 def test_every_attack_works_where_nothing_stops_it():
     rows = [attack.Row(n, v["class"], v["does"], v["control"]) for n, v in VERDICTS.items()]
-    with tempfile.TemporaryDirectory() as place:  # a short path: the name of a Unix socket has 108 bytes
+    with tempfile.TemporaryDirectory() as place:  # use a short path, because a Unix socket's name has at most 108 bytes
         attack.run_controls(rows, VERDICTS, Path(place))
     assert [row.name for row in rows if row.before == "nothing"] == []
 
 
-# Root's home may hold Python, but other users cannot read it. So in a mount namespace of its own, this process puts a
-# folder there that all can read and that holds only Python.
+# Root's home may hold Python, but other users cannot read it. So this process, in a mount namespace of its own, covers
+# Root's home with a folder that all users can read. The folder has only Python.
 AS_NOBODY = """
 set -e
 base=$1; shift
@@ -175,7 +176,7 @@ def test_the_ways_a_child_ends_are_distinguished(tier: str, body: str, ended: st
 
 
 @pytest.mark.slow
-def test_what_sleeps_is_ended_as_what_computes():
+def test_a_sleeping_submission_is_ended_by_the_time_limit():
     """Sleep counts as cost of the submission, so the class need not wait for the backstop."""
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)
     began = time.monotonic()
@@ -238,7 +239,7 @@ def test_a_keeper_survives_all_leftovers_and_ends_of_a_child(tier: str):
         one.await_ready()
         process, stopped = one.process, 0
         for seed in range(60):
-            # the tier protects its keeper; a stopped child waits for the backstop, which is slow
+            # Leave out signals that stop a process, because only the long limit of wall time ends a stopped child.
             text = (
                 NASTY.format(seed=seed).replace(
                     "range(1, 32)", "[n for n in range(1, 32) if n not in (19, 20, 21, 22)]"
@@ -401,7 +402,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
     (root / "closed" / "x").touch()
     (root / ("n" * 255)).mkdir()
     (root / ("n" * 255) / ("m" * 255)).mkdir()
-    (root / f".0.{os.getpid()}").mkdir()  # the name of the grader's own folder, with which it once collided
+    (root / f".0.{os.getpid()}").mkdir()  # the grader's own folder may have this name
     (root / f".0.{os.getpid()}" / "full").mkdir()
     os.mkdir(os.fsencode(root) + b"/\xff\n")
     here = os.getcwd()
@@ -432,7 +433,7 @@ def test_no_submission_finds_files_of_an_earlier_one(tier: str):
 
 
 @LINUX
-def test_what_cannot_be_emptied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_cannot_be_emptied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Then the worker ends, and the next one has another folder."""
     assert not scratch.empty(str(tmp_path / "gone"))
     (tmp_path / "a").mkdir()
@@ -574,7 +575,7 @@ SCATTERED = """%0 = "stablehlo.select_and_scatter"(%z, %z, %z) ({
   }) : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32>"""
 
 
-def test_a_window_over_a_single_number_is_one():
+def test_scattering_into_a_single_number_has_no_known_flops():
     found = look(f"%z = stablehlo.constant dense<0.0> : tensor<f32> {SCATTERED} return %a : tensor<8xf32>")
     assert found.flops is None
 
@@ -624,7 +625,7 @@ def test_sizes_are_those_of_the_type(kind: str, size: int):
         assert admission.array_bytes(ir.Type.parse(f"tensor<{kind}>")) == size
 
 
-def test_the_mark_cannot_be_guessed():
+def test_the_mark_of_collectives_is_long_and_not_a_plain_word():
     assert len(facts.MARK) > 20 and facts.MARK != "by_hand"
 
 

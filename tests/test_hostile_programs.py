@@ -31,6 +31,7 @@ KINDS = {
     "a hash for random numbers", "no checkpoint", "duplicates removed", "busy all the time",
     "arithmetic in disguise", "groups over several axes", "overlap with work for nothing",
     "nearly equal random numbers", "a step below rounding", "guessed from other numbers", "numbers cut to integers",
+    "work of other devices",
 }  # fmt: skip
 
 
@@ -83,12 +84,14 @@ def results(grader: Grader, program: Program) -> list[Result]:
     exercise = grader.course.exercise(program.exercise)
     report = texts.graded(grader, program.exercise, program.text)
     assert report.pending == 0
-    assert not report.evidence or any(one.step is None for one in report.evidence)  # some evidence has values
+    assert not report.evidence or any(
+        one.step is None for one in report.evidence
+    )  # ``step`` is None in evidence that shows values
     names = {c.name for t in exercise.tasks.values() if t.name in program.defines for c in exercise.checks_of(t)}
     return [r for r in report.results if r.name in names]
 
 
-def test_the_corpus_is_whole() -> None:
+def test_the_corpus_has_every_kind_of_attack() -> None:
     """Every kind of attack occurs, every folder has an honest program and an attack, and there are no other files."""
     attacks, honest = programs(honest=False), programs(honest=True)
     assert {a.header["kind"] for a in attacks} == KINDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jax import lax
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.batch.grade import Grader
@@ -34,6 +33,7 @@ from grader.runner import facts
 from grader.runner.compiling import quickly
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
+from grader.wire.meshes import make_mesh
 from tests import interpreter
 
 MESH = {"x": 4, "y": 2}
@@ -46,18 +46,13 @@ def _devices(devices: int) -> None:
     """Start eight simulated devices."""
 
 
-def mesh_of(sizes: Mapping[str, int]) -> jax.sharding.Mesh:
-    axes = (AxisType.Auto,) * len(sizes)
-    devices = jax.devices()[: math.prod(sizes.values())]
-    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=axes, devices=devices)
-
-
 def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, Any]:
     """Compile a shard_map of this per-device function over a float32[8, 16], and return it with its module."""
-    mesh = mesh_of(sizes)
+    mesh = make_mesh(dict(sizes))
     fn = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False), keep_unused=True)
     sharding = NamedSharding(mesh, SPEC)
-    once = fn.lower(jax.ShapeDtypeStruct(SHAPE, "float32", sharding=sharding))  # a call would trace and lower it again
+    # Lower ``fn`` only once, because each call would trace and lower it again.
+    once = fn.lower(jax.ShapeDtypeStruct(SHAPE, "float32", sharding=sharding))
     compiled = quickly(once)
     return lambda value: compiled(jax.device_put(value, sharding)), once.compiler_ir("stablehlo")
 
@@ -77,7 +72,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
             sent = sum(n for k, n in counts.sent[device].items() if KIND.get(k, k) == kind)
             within(f"{kind} on device {device}", total(collectives, lambda c: Interval.of(1)), ran)
             interval = total(collectives, lambda c, d=device: c.sent_by(d))
-            # A model of rings: parts of an element are sent, whole bytes are counted.
+            # The interpreter's rings send whole elements; facts count equal parts in bytes.
             within(f"bytes of {kind} from device {device}", interval, sent, slack=8 * ran)
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
@@ -143,7 +138,7 @@ def test_a_program_computes_what_jax_computes_and_facts_hold(name: str) -> None:
     assert outside(*twice(BODIES[name])) == []
 
 
-def test_counts_are_what_one_counts_by_hand() -> None:
+def test_counts_equal_those_made_by_hand() -> None:
     _, counts = twice(BODIES["loop"])
     assert [c["permute"] for c in counts.sent] == [3 * 64] * 6 + [0] * 2
     _, counts = twice(BODIES["product"])
@@ -253,16 +248,9 @@ def test_facts_hold_of_very_many_drawn_programs(body: Step, seed: int) -> None:
 ROOT = Path(__file__).parents[1]
 
 
-def mesh_for(task: Task, sizes: Mapping[str, int]) -> jax.sharding.Mesh:
-    """Return the mesh that a task gets, with Explicit axes if it asks for them."""
-    mesh = mesh_of(sizes)
-    kinds = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
-    return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=(kinds[task.axis_types],) * len(sizes))
-
-
 def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], dims: Mapping[str, int]) -> tuple:
     """Return the jitted function that ``call`` makes of ``fn``, its module, and inputs."""
-    mesh, specs = mesh_for(task, sizes), [P(*a.spec) for a in call.args.values()]
+    mesh, specs = make_mesh(dict(sizes), task.axis_types), [P(*a.spec) for a in call.args.values()]
     if task.kind == "body":
         out = task.out_specs
         fn = jax.shard_map(
@@ -304,7 +292,8 @@ def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
 
 def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
     sizes = dict(call.meshes[0])
-    is_set = jax.set_mesh(mesh_for(call.task, sizes)) if call.task.axis_types == "explicit" else nullcontext()
+    kind = call.task.axis_types
+    is_set = jax.set_mesh(make_mesh(sizes, kind)) if kind == "explicit" else nullcontext()
     try:
         with is_set:
             jitted, module, values = module_of(call.task, fn, call, sizes, call.sizes(sizes, hidden=False))
@@ -347,7 +336,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
             module = canonical(code, ask.mesh, arguments, set()).parse()
             with module.context, np.errstate(all="ignore"):
                 _, counts = interpreter.run(module, ask.mesh, ask.arrays()[0])
-        except Exception:  # it supports only shard_map over all axes, and some programs are refused
+        except Exception:  # the program is refused, or has a shard_map over some axes only (not supported)
             continue
         counted += 1
         assert outside(facts.read(module, ask.mesh, set()), counts) == [], f"{ask.exercise} {ask.task} {ask.mesh}"

@@ -215,7 +215,7 @@ def test_every_second_derivation_has_its_question():
     assert set(KEYS) == set(QUESTIONS)
 
 
-def test_bytes_beside_the_hops_of_a_batch_norm_are_nothing():
+def test_hops_outweigh_the_bytes_of_a_batch_norm():
     """G5's question counts hops alone."""
     (question,) = EXERCISES["g5_batch_norm"].questions.values()
     for params in question.variants():
@@ -243,7 +243,7 @@ def test_without_types_a_psum_is_summed_again_backwards(check_vma: bool, expecte
     shape, cotangent = jax.ShapeDtypeStruct((8, 6), jnp.float32), jax.ShapeDtypeStruct((6,), jnp.float32)
     jaxpr = jax.make_jaxpr(lambda x, ct: jax.vjp(fn, x)[1](ct))(shape, cotangent).jaxpr
     sums = [axis for eqn in flat(jaxpr) if is_all_reduce(eqn) for axis in eqn.params["axes"]]
-    assert len(sums) - 1 == expected  # one is of the forward pass
+    assert len(sums) - 1 == expected  # one sum belongs to the forward pass
 
 
 def flat(jaxpr: Any) -> Iterator[Any]:

@@ -101,7 +101,7 @@ def times_of(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> Times:
             found["rows"] += seconds("all_reduce", tp, bytes_of(equation.invars))
         elif name == "psum_invariant":
             assert axes == ("dp", "sp")
-            if equation.invars[0].aval.size > D:  # the questions leave the scales out
+            if equation.invars[0].aval.size > D:  # smaller arrays are scales, which the questions leave out
                 found["gradients"] += on_two_axes(bytes_of(equation.invars))
         elif name == "all_gather":
             assert axes in ("sp", ("sp",))
@@ -135,7 +135,10 @@ def hides_from(T: int, D: int) -> float:
 
 KEYS: dict[str, Callable[..., Any]] = {
     "block_times": lambda chip, **drawn: times_of(**drawn),
-    "block_step": lambda chip, **drawn: step(**drawn),
+    "block_step": lambda chip, short, long, **drawn: {
+        "short": step(T=short, b=1, **drawn),
+        "long": step(T=long, b=1, **drawn),
+    },
     "block_bottleneck": lambda chip, **drawn: max(times_of(**drawn).items(), key=lambda item: item[1])[0],
     "block_hides_from": lambda chip, **drawn: hides_from(**drawn),
 }
@@ -156,6 +159,14 @@ def test_every_second_derivation_has_its_question():
 def test_every_bottleneck_occurs():
     question = QUESTIONS["block_bottleneck"]
     assert {question(**drawn) for drawn in question.variants()} == {"products", "rows", "keys", "gradients"}
+
+
+def test_gradients_are_exposed_only_with_short_sequences():
+    for drawn in QUESTIONS["block_step"].variants():
+        sizes = {name: drawn[name] for name in ("dp", "sp", "tp", "D")}
+        short, long = (times_of(T=drawn[name], b=1, **sizes) for name in ("short", "long"))
+        assert short["gradients"] > 1.2 * 2 / 3 * short["products"], drawn
+        assert long["gradients"] < 2 / 3 * long["products"] / 1.2, drawn
 
 
 @pytest.mark.parametrize(("tp", "sp"), list(itertools.product([4, 8], repeat=2)))

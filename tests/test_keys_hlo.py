@@ -70,7 +70,7 @@ def written(jaxpr: Any, mesh: dict[str, int], trips: int = 1) -> Iterator[tuple[
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_every_text_is_of_a_program_that_is_here(name: str):
+def test_every_text_has_its_program_here(name: str):
     program = MAKE.PROGRAMS[name]
     axes = " ".join(f"{axis}={size}" for axis, size in program.mesh.items())
     platform, release = program.by.split()
@@ -85,7 +85,7 @@ def test_collectives_are_those_of_the_source(name: str):
     mesh = AbstractMesh(tuple(program.mesh.values()), tuple(program.mesh))
     function, arguments = program.make(mesh, *program.sizes)
     sent: Counter[Key] = Counter()
-    wide = name.split("-")[1] == "cpu"  # where bfloat16 travels as float32
+    wide = name.split("-")[1] == "cpu"  # on the CPU, bfloat16 is sent as float32
     for key, elements, size in written(jax.make_jaxpr(function)(*arguments).jaxpr, program.mesh):
         sent[key] += 4 * elements if wide else size
     read: Counter[Key] = Counter()
@@ -94,7 +94,7 @@ def test_collectives_are_those_of_the_source(name: str):
     assert read == sent
 
 
-def test_a_scatter_that_became_a_sum_of_padded_rows():
+def test_a_tpu_reduce_scatter_is_an_all_reduce_of_padded_rows():
     """TPU scatters 1024 rows over 4 as sums of 1056, and what lies between parts of 256 and of 264 is passed on: 24 rows at most."""
     found = {kind: size for kind, size, _, _ in TASKS["collectives"](TEXTS["exchange-tpu"])}
     assert found == {
@@ -113,7 +113,7 @@ def test_collectives_are_those_that_the_grader_reads(name: str):
         one = hlo.collective(visit, mesh)
         if one is not None:
             key = (one.kind, one.bytes, str([list(group) for group in one.groups]))
-            theirs[key] = 1 if name.startswith("prefetch") else theirs[key] + 1  # the text has each piece of a gather
+            theirs[key] = 1 if name.startswith("prefetch") else theirs[key] + 1  # its all-gather is sent in pieces
             known[key] = visit.times
     ours: Counter[tuple[str, int, str]] = Counter()
     for kind, size, among, trips in TASKS["collectives"](TEXTS[name]):
@@ -124,7 +124,7 @@ def test_collectives_are_those_that_the_grader_reads(name: str):
 
 
 @pytest.mark.parametrize("name", [n for n in TEXTS if n.startswith("layers-cpu") or n == "ring-cpu"])
-def test_conditions_say_what_cpu_prints(name: str):
+def test_trip_counts_from_conditions_equal_those_that_cpu_prints(name: str):
     parts, _ = hlo_text.parse(TEXTS[name])
     loops = [one for lines in parts.values() for one in lines if one.opcode == "while"]
     for loop in loops:
@@ -196,6 +196,6 @@ def test_axes_are_those_that_the_grader_names(name: str):
             assert tuple(TASKS["axes"](among, mesh)) == crossed_axes(among, mesh)
 
 
-def test_texts_are_short_and_say_nothing_of_where_they_were_made():
+def test_texts_are_short_and_hold_no_paths():
     for text in TEXTS.values():
         assert len(text) < 12_000 and not re.search(r"/tmp|/home|/work|metadata=", text)

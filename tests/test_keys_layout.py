@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -14,8 +15,10 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.common.layout import coordinates, owner_slices, spec_of
+from grader.common.observation import Outcome
 from grader.course.exercises import load_exercise
 from grader.exercise import Cases, Exercise
+from tests.seen import reason, seen
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 EXERCISES: dict[str, Exercise] = {
@@ -234,6 +237,25 @@ def test_the_budget_is_the_cheapest_plan_with_one_step_per_axis():
         assert best <= budget
         tricks += best < budget
     assert tricks > 0
+
+
+def test_a_plan_over_the_budget_is_shown_with_its_bytes_and_the_budget():
+    check = EXERCISES["b2_reshard_plan"].checks["plan_moves"]
+    case = cases_of("b2_reshard_plan", "plan_moves")[0]
+    slow = Outcome(value=[("all_gather", "x", 0), ("slice", "x", 1)])
+
+    def told(got: Outcome, public: bool) -> str:
+        outcomes = [(case, got, Outcome(value=TASKS["reshard_plan"](**case)))]
+        return reason(check.fn, replace(seen(), outcomes=outcomes, public=public))
+
+    count, first = told(slow, public=True).split("; ")
+    assert count == told(slow, public=False) == "1 of 1 plans do not arrive or send too much"
+    assert first.startswith(
+        "from ('x', None, None) to (None, 'x', None), shape (120, 60, 180), x=4, y=2, z=3: the plan [("
+    )
+    assert first.endswith(" sends 3,888,000 bytes from each device, the budget is 972,000 bytes")
+    assert "the plan [] does not arrive, the budget" in told(Outcome(value=[]), public=True)
+    assert "it raised ValueError, the budget" in told(Outcome(error="ValueError"), public=True)
 
 
 # -- B3, B4 ------------------------------------------------------------------------------------

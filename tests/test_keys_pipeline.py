@@ -65,7 +65,7 @@ def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
 
 
 def in_flight(row: list[str]) -> int:
-    """The most micro-batches that have begun forward and not ended backward."""
+    """The largest number of micro-batches that have begun forward and not ended backward."""
     now = most = 0
     for cell in row:
         now += cell[:1] == "F"
@@ -143,7 +143,8 @@ def test_four_devices_and_eight_micro_batches_take_22_ticks_or_33_where_backward
     assert all(row.count("") == 6 for row in grid)
     assert seconds(grid, {"F": 1, "B": 2}) == seconds(alternating(4, 8), {"F": 1, "B": 2}) == 33
     assert seconds(gpipe(4, 8), {"F": 1, "B": 2}) == 33
-    assert seconds(alternating(4, 8), {"F": 1, "B": 3}) == 11 * 4  # the times of I5, with separate programs
+    # Exercise I5 has one program for all devices. Here each device has its own program.
+    assert seconds(alternating(4, 8), {"F": 1, "B": 3}) == 11 * 4
 
 
 def pictured(name: str, heading: str) -> Grid:
@@ -215,7 +216,7 @@ def shuffled_run(programs: list, rng: random.Random) -> list[int]:
             at[o] += 1
 
 
-def test_which_ranks_are_stuck_does_not_depend_on_who_goes_first():
+def test_stuck_ranks_do_not_depend_on_the_order_of_running():
     tried = 0
     for check in EXERCISES["i4_run_ranks"].checks.values():
         (cases,) = check.calls
@@ -302,13 +303,13 @@ def test_every_second_derivation_has_its_question():
 # -- what the statements say -------------------------------------------------------------------
 
 
-def test_bubbles_of_i1():
+def test_the_idle_shares_of_i1_match_its_statement():
     for M, part in ((5, 3 / 8), (27, 1 / 10)):
         idle = [not useful for tick in ticks_there(4, M) for useful in tick]
         assert sum(idle) / len(idle) == pytest.approx(part)
 
 
-def test_timeline_of_i1():
+def test_the_timeline_of_i1_is_in_its_statement():
     course = load_course(ROOT / "course.yaml")
     exercise: Any = course.exercise("i1_gpipe_forward")
     text = reference_source(exercise, {}, exercise.alternatives["forward_unrolled"])

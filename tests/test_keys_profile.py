@@ -73,7 +73,7 @@ def test_a_notebooks_spread_is_that_of_one_call_that_compiled(mean: float, slowe
     assert call == pytest.approx(due, abs=0.05)
     slower = 5 * (mean - call)
     assert np.std([call + slower, *[call] * 4]) == pytest.approx(36.2)
-    assert (call + slower) / call == pytest.approx(slowest, rel=0.05)  # mean and spread are rounded
+    assert (call + slower) / call == pytest.approx(slowest, rel=0.05)  # the given mean and spread are rounded
     assert slower * 5 == pytest.approx(452, abs=1)  # a run has 5 loops
 
 
@@ -84,7 +84,7 @@ def test_a_line_through_simulated_gathers_gives_back_the_ring(N: int):
     assert TASKS["fit"](measured, N) == pytest.approx((3e-6, 4e9))
 
 
-def test_some_sizes_lie_off_the_line_that_all_of_them_make():
+def test_only_a_fit_of_all_sizes_gives_the_expected_line():
     """A line through the first and the last is more than 5 % off, one in which short times weigh more is not."""
 
     def off(one: tuple[float, float], other: tuple[float, float]) -> float:

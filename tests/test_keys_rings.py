@@ -313,9 +313,7 @@ def test_a_right_solution_in_another_style_passes(name: str, fn: Callable):
     assert checks
     for call in {id(check.call): check.call for check in checks}.values():
         assert isinstance(call, Call)
-        for sizes in call.meshes[
-            :2
-        ]:  # a larger and a smaller ring for each exercise; an even and an odd one for module 05
+        for sizes in call.meshes[:2]:  # a larger and a smaller ring; in module 05, an even and an odd ring
             seen = looked_at(name, fn, call, sizes)
             for check in checks:
                 if check.call is call:

@@ -175,7 +175,7 @@ def in_turn(chip, sizes, how, small, large):
 
 def tiny_gather_key(chip, N, R, L, C):
     hops, bytes = in_turn(chip, (N,), "ring" if N == 16 else "line", 2 * R * C, 2 * L * C)
-    return hops + (bytes * N / (N - 1) if N == 16 else bytes)  # on a ring the question says V/W
+    return hops + (bytes * N / (N - 1) if N == 16 else bytes)  # on a ring, without (N - 1) / N
 
 
 def two_rings_tiny_key(chip, X, Y, R, L, C):
@@ -199,7 +199,7 @@ def test_exchange_over_axes_loads_the_longest_axis(sizes, how):
     network.torus_all_to_all(net, sizes, 1.0, how)
     want = TASKS["exchange_time"](bytes=1.0, sizes=sizes, network=how, one_way_bandwidth=1.0)
     assert max(net.sent.values()) == pytest.approx(want, rel=1e-9)
-    assert want <= net.clock * (1 + 1e-9) and net.clock <= 1.25 * want  # greedy routing comes close to the bound
+    assert want <= net.clock * (1 + 1e-9) and net.clock <= 1.25 * want  # greedy routing comes close to ``want``
 
 
 @functools.cache
@@ -277,7 +277,7 @@ def test_mlp_times_scale_from_the_traced_layer():
         x, y = case["X"] / 2, case["Y"] / 2
         gathers = (
             traced[0]["x"] if not case["fsdp"] else 0
-        )  # whole weights are not gathered; their gradients are all-reduced:
+        )  # without FSDP, weights are not gathered, but their gradients are all-reduced
         weights = work["x"] if case["fsdp"] else 0 if not case["backward"] else 2 * (work["x"] - gathers)
         want = (
             work["flops"] * b * d * f / (x * y * case["flops"]),
@@ -359,7 +359,7 @@ def dcn_key(chip, dcn, P, n):
 def two_levels(kind, gpus, node, gpu_egress, node_egress) -> float:
     """Seconds per byte: inside nodes over their switches, between nodes over one network card per GPU; both at once."""
     d, nodes = min(gpus, node), math.ceil(gpus / node)
-    if kind == "sharp_all_reduce":  # every GPU's array goes up once; from each node, one sum
+    if kind == "sharp_all_reduce":  # each GPU sends its array to the node's switch, and each node sends one sum
         up = network.Network(gpu_egress)
         up.step(((("gpu", i),), 1.0) for i in range(d))
         out = network.Network(node_egress)
@@ -370,8 +370,8 @@ def two_levels(kind, gpus, node, gpu_egress, node_egress) -> float:
             return unit_exchange("switch", d) / gpu_egress
         card = Counter(
             b % node for a in (0,) for b in range(gpus) if b // node != a // node
-        )  # number of chunks that GPU 0 sends through each card
-        assert len(card) == node  # or each GPU sends all through its own card, with equal load
+        )  # number of chunks that GPU 0 sends through each network card
+        assert len(card) == node  # the load is equal if each GPU sends everything through its own network card
         return sum(card.values()) / gpus**2 / (node_egress / node)
     inside = unit_clock(kind, "switch", d)[0] / gpu_egress if d > 1 else 0
     between = unit_clock(kind, "switch", nodes)[0] / node / (node_egress / node) if nodes > 1 else 0
@@ -399,7 +399,8 @@ def gpu_key(kind, chip, gpus, size):
 def sent_by_each(kind: str, n: int) -> float:
     """Bytes one rank sends when S is one byte, by moving them; the root of a broadcast for a broadcast."""
     net = network.Network(1.0)
-    if kind == "all_to_all":  # S is one rank's buffer, so the ranks hold n bytes
+    # The size S, here one byte, is that of one rank's buffer. The buffers of all n ranks have n bytes together.
+    if kind == "all_to_all":
         network.all_to_all(net, "switch", n, float(n))
         return net.sent["up", 0]
     if kind in ("broadcast", "reduce"):  # on a chain, the root sends (or receives) all of S
@@ -526,14 +527,14 @@ def axes_seconds(kind, shape, spec, over, mesh_shape, chip="v4p", itemsize=2):
     return TASKS["axes_time"](kind, shape, itemsize, spec, over, mesh_shape, CHIPS[chip].ici)
 
 
-def test_question_1_copies():
+def test_book_question_1_counts_copies_of_the_array():
     """A[I_X] on {4, 8, 2}: all chips hold 16 times the array (64 times one shard, which is another question)."""
     mesh = {"x": 4, "y": 8, "z": 2}
     held = [math.prod(b - a for a, b in where) for where in owner_slices((64, 3), P("x"), mesh)]
     assert sum(held) / (64 * 3) == 16 and sum(held) / held[0] == 64
 
 
-def test_question_2():
+def test_book_question_2_times_on_v4p():
     """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs. The last was long printed as 190 µs: x and y forgotten."""
     mesh, shape = {"x": 4, "y": 4, "z": 4}, (1024, 4096)
     assert axes_seconds("all_gather", shape, P("x", "y"), ("x",), mesh) == pytest.approx(23 * US, rel=0.02)
@@ -647,7 +648,7 @@ def test_training_question_3():
     assert 6 * 13e9 * 3e6 / (4096 * 4.59e14 * 0.4) == pytest.approx(0.3, rel=0.05)
     assert (
         QUESTIONS["state_per_chip"](P=13, N=1, kept="bf16") == 130e9 > CHIPS["v5p"].hbm
-    )  # so plain data parallelism does not fit
+    )  # the state is too large for a chip, so plain data parallelism is impossible
     assert CHIPS["v5p"].hbm / 10 == 9.6e9  # "9B"
 
 
@@ -704,7 +705,8 @@ def cluster(kind, size, gpus, k=10**6, gpu=450e9):
 def test_gpu_quiz_2():
     """H100: an all-gather of bf16[4096, 65536] in a node takes 1.04 ms (the text's approximation once divided by N as well)."""
     assert cluster("all_gather", 2 * 4096 * 65_536, 8) == pytest.approx(1.04e-3, rel=5e-3)
-    assert 8 * 450e9 == 3.6e12 == 2 * 4 * 450e9  # usable bandwidth of a node; bisection, both directions
+    # 8 * 450e9 is the usable bandwidth of a node, 2 * 4 * 450e9 the bisection bandwidth in both directions.
+    assert 8 * 450e9 == 3.6e12 == 2 * 4 * 450e9
     assert 4 * 64 * 25e9 == 6.4e12 and 18 * 25e9 == 450e9
 
 
@@ -718,7 +720,7 @@ def test_gpu_pop_quizzes():
     assert cluster("all_to_all", size, 8, k=4) == pytest.approx(cluster("all_to_all", size, 8) / 2)
     D, F = 8192, 32_768
     assert cluster("all_gather", 2 * D * F, 256) == pytest.approx(2 * D * F * 31 / (32 * 400e9))
-    # if Y > 8, each network card of a node carries 1/Y of the array, with one card for each GPU
+    # if Y > 8, for example 16, each GPU's network card carries 1/Y of the array
     assert 2 * D * F / 16 / 50e9 == pytest.approx(2 * D * F * 8 / (16 * 400e9))
 
 
@@ -726,7 +728,7 @@ def test_gpu_quiz_3_every_level_has_400_gb_per_node():
     """8 cards of 400 Gb/s; 32 of a leaf's 64 ports; 8·16·2 cables from an SU; 16 spine switches of 64 ports for 128 nodes."""
     port = 400e9 / 8
     assert 8 * port == 8 * 32 * port / 32 == 8 * 16 * 2 * port / 32 == 16 * 64 * port / 128 == 400e9
-    assert 8 * 32 == 256 and 2048 / 256 == 8 and 32 * 64 * port / 256 == 400e9  # 8 SUs under 32 spine switches
+    assert 8 * 32 == 256 and 2048 / 256 == 8 and 32 * 64 * port / 256 == 400e9  # 8 scalable units, 32 spine switches
 
 
 @pytest.mark.parametrize(("M", "N"), [(4, 8), (32, 8)])
@@ -781,7 +783,7 @@ def test_cs336_puzzle_derived():
     assert TASKS["bandwidths"]("all_reduce", array, array, n, reduce)[1] == pytest.approx(297e9, rel=2e-3)
     assert TASKS["bandwidths"]("reduce_scatter", n * array, array, n, scatter)[1] == pytest.approx(301e9, rel=2e-3)
     assert array * (n - 1) / n / scatter / gib == pytest.approx(70)  # the lecture's formula gives 70 GiB/s
-    assert sent_by_each("reduce_scatter", n) * n * array == array * (n - 1)  # each rank sends its output n-1 times
+    assert sent_by_each("reduce_scatter", n) * n * array == array * (n - 1)  # each rank sends n - 1 arrays
 
 
 def decode(sequences):
@@ -810,7 +812,7 @@ def test_inference_question_7_derived():
 
     def both(
         X, N
-    ):  # weights W_in[D_X, F_YZ]: In gathered over y, z, its partial sums [B, F_YZ] reduced over x, and back
+    ):  # W_in[D_X, F_YZ]: gather In over y, z, reduce partial sums [B, F_YZ] over x, and the reverse for W_out
         return 2 * 2 / X / 2 + 2 * 2 * 4 * X / N
 
     def best(N):

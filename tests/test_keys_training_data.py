@@ -114,7 +114,7 @@ KEYS: dict[str, Callable[..., float]] = {
     "zero1_held": dealt_out,
     "hsdp_time": near_then_far,
 }
-NEAR = {"best_bucket": 1e-5}  # relative step of the search
+NEAR = {"best_bucket": 1e-5}  # the search takes relative steps of this size
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)

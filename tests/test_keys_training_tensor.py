@@ -125,7 +125,8 @@ def blocks_sent(L: int, n: int) -> tuple[int, int]:
             1 for target in devices for owner in devices if owner == 0 != target
         )  # bytes that device 0 sends to the other devices
     for layer in reversed(range(L)):
-        backward += sum(1 for owner in devices if owner != 0)  # device 0's part of each block that another device owns
+        # Device 0 sends its part of each block that another device owns.
+        backward += sum(1 for owner in devices if owner != 0)
         if layer == 0:
             backward += sum(
                 1 for target in devices if target != 0
@@ -134,7 +135,7 @@ def blocks_sent(L: int, n: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("L", "n"), list(itertools.product([1, 2, 5], [2, 3, 8])))
-def test_h10_sends_what_has_to_be_sent_and_no_more(L: int, n: int):
+def test_h10_sends_the_least_possible_number_of_blocks(L: int, n: int):
     B, D = 6, 5 * n
     jaxpr = traced_gather(B, D, L, n)
     block = 2 * B * D // n
@@ -146,7 +147,7 @@ def test_h10_sends_what_has_to_be_sent_and_no_more(L: int, n: int):
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_no_device_can_say_less_of_its_part(n: int):
+def test_the_partial_gradients_of_a_device_cannot_be_compressed(n: int):
     """Over all weights, which others do not know, device 0's parts of others' columns of {dh} span all arrays: no linear message is
     shorter."""
     B, D = 3, 4 * n
@@ -315,5 +316,5 @@ def test_small_cases_match_the_statement():
 
 
 @pytest.mark.parametrize("n", [2, 4, 8])
-def test_h5_spends_a_share_of_nine_products(n: int):
+def test_h5_divides_nine_matmuls_among_the_devices(n: int):
     assert multiplied(traced_mlp(8, 16, 8 * n, n)) == 9 * 2 * 8 * 16 * 8

@@ -110,7 +110,7 @@ def test_einsum_rule_is_what_comes_of_parts(devices):
     for equation, places, wholes, held in einsum_cases(devices):
         try:
             due = lies_as([np.einsum(equation, *one) for one in held], np.einsum(equation, *wholes))
-        except ValueError:  # shapes that do not fit
+        except ValueError:  # the shapes do not fit the equation
             due = None
         assert outcome("einsum_rule", equation=equation, placements=places) == due, (equation, places)
 
@@ -167,7 +167,7 @@ def test_gradients_are_those_of_jax():
         def traced(*operands, equation=equation):
             return jax.numpy.einsum(equation, *operands)
 
-        if "P" not in places and equation in EINSUMS[:4]:  # compare some with JAX itself, which is slow
+        if "P" not in places and equation in EINSUMS[:4]:  # compare only some equations with JAX, because this is slow
             due = [np.asarray(g) for g in jax.vjp(traced, *wholes)[1](upstream.astype(np.float32))]
             for (eq, _), want, i in zip(got, due, range(9), strict=False):
                 operands = [upstream if j == i else whole for j, whole in enumerate(wholes)]
@@ -190,7 +190,7 @@ def test_gradient_bytes_are_those_of_the_hops():
         assert TASKS["gradient_bytes"](**case) == due
 
 
-def test_columns_to_hide_lie_where_the_two_times_cross():
+def test_columns_to_hide_is_where_matmul_and_all_reduce_times_cross():
     for drawn in QUESTIONS["columns_to_hide"].variants():
         X, rows, I, chip = drawn["X"], drawn["S"] * drawn["B"], drawn["I"], drawn["chip"]
         reduce = all_reduce_time(2 * rows * I, X, chip)
@@ -240,7 +240,7 @@ def test_placements_give_each_device_what_the_spec_gives_it():
         assert [*back.partitions] == again and back.unreduced == spec.unreduced
 
 
-def test_what_is_refused_for_its_order_no_list_says():
+def test_no_placement_list_expresses_a_spec_refused_for_its_order():
     refused = 0
     for case in cases_of("to_dtensor"):
         spec, shape, mesh = case["spec"], case["shape"], case["mesh"]
@@ -250,7 +250,7 @@ def test_what_is_refused_for_its_order_no_list_says():
             continue
         try:
             due = owner_slices(shape, spec.partitions, mesh)
-        except ValueError:  # the spec cuts unevenly, or has too many entries
+        except ValueError:  # the spec cuts a dimension unevenly, or has too many entries
             continue
         if any(axis_stop - start == 0 for part in due for start, axis_stop in part):
             continue
@@ -314,7 +314,7 @@ def touched(mesh: list[tuple[str, int]], axis: str, node: int) -> int:
     return max(map(len, found.values()))
 
 
-def test_no_order_of_the_axes_is_closer():
+def test_no_order_of_mesh_axes_puts_cp_groups_in_fewer_nodes():
     """Of all orders in which tp stays in a node none has groups of cp in fewer nodes."""
     tried = 0
     for case in cases_of("mesh_for"):
@@ -367,7 +367,7 @@ def test_tp_outermost_time_is_that_of_the_bytes_which_leave_a_node():
         T, size = drawn["T"], 2 * drawn["B"] * drawn["D"]
         rings = TASKS["groups"]([("tp", T), ("dp_shard", 16)], ("tp",))
         leaving = 0.0
-        for ring in rings:  # in each of 2·(T - 1) hops each rank sends size / T to the next
+        for ring in rings:  # in each of the 2·(T - 1) hops, each rank sends size / T to the next rank
             for here, there in zip(ring, [*ring[1:], ring[0]], strict=True):
                 leaving += 2 * (T - 1) * size / T if here // 8 == 0 and there // 8 != 0 else 0
         assert math.isclose(QUESTIONS["tp_outermost_time"](**drawn), 4 * drawn["L"] * leaving / 400e9)

@@ -142,7 +142,7 @@ def test_code_as_handed_out_or_missing_gets_nothing_at_once(course: Course, grad
     ],
     ids=["not at top level", "imported", "a syntax error", "lambda", "raises at its end"],
 )
-def test_code_of_any_form_is_read_and_never_nothing_in_silence(grader: Grader, text: str) -> None:
+def test_code_of_any_form_awaits_review_and_is_shown(grader: Grader, text: str) -> None:
     result = graded(grader, "a1_heat", text)[1]["heat_clear"]
     assert (result.status, result.actual) == ("waiting", text.strip())
 
@@ -165,11 +165,11 @@ def test_a_person_picks_items_and_students_see_those(report: Report) -> None:
     ("check", "items", "problem"),
     [
         ("a1_heat/heat_clear", ["onse"], "the rubric has no item 'onse', only names, once; the line does nothing"),
-        ("a1_heat/heat_value", ["once"], "no answer here waits for items of a rubric, so it needs points; the line does nothing"),
-        ("a1_heat", ["once"], "no answer here waits for items of a rubric, so it needs points; the line does nothing"),
+        ("a1_heat/heat_value", ["once"], "write points, because this line names no answer that is graded by items of a rubric; the line does nothing"),
+        ("a1_heat", ["once"], "write points, because this line names no answer that is graded by items of a rubric; the line does nothing"),
     ],
 )  # fmt: skip
-def test_items_that_are_not_in_the_rubric_are_told(report: Report, check: str, items: list[str], problem: str) -> None:
+def test_unknown_items_of_a_rubric_are_reported(report: Report, check: str, items: list[str], problem: str) -> None:
     line = Override(student="ada", check=check, by="Bob", reason="read", items=tuple(items))
     found, problems = overridden(report, None, [line])
     assert problems == [f"ada {check}: {problem}"] and found == report
@@ -178,12 +178,12 @@ def test_items_that_are_not_in_the_rubric_are_told(report: Report, check: str, i
 @pytest.mark.parametrize(
     ("what", "problem"),
     [
-        ({}, "give points, or items of the question's rubric: one of the two"),
-        ({"points": 1, "items": ["once"]}, "give points, or items of the question's rubric: one of the two"),
+        ({}, "give points, or items of the question's rubric, not both"),
+        ({"points": 1, "items": ["once"]}, "give points, or items of the question's rubric, not both"),
         ({"items": ["once", "once"]}, "items names once twice"),
     ],
 )
-def test_a_line_has_points_or_items(what: dict[str, Any], problem: str) -> None:
+def test_an_override_needs_either_points_or_items(what: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         picked(**what)
 
@@ -194,15 +194,15 @@ RUBRIC = {"names": (1, "clear names")}
 @pytest.mark.parametrize(
     ("rubric", "told"),
     [
-        ({}, "rubric is the dict {}, not a text that says which answer earns which points, or items"),
-        ({"a b": (1, "x")}, "rubric: 'a b' is not a name such as gathers, to write into overrides.yaml"),
+        ({}, "`rubric` is the dict {}, not items, and not a text that says which answer earns which points"),
+        ({"a b": (1, "x")}, "rubric: 'a b' cannot name an item in overrides.yaml: write a name such as gathers"),
         ({"a": 1}, 'rubric: a has the int 1, not points and a text: (1, "...")'),
         ({"a": (0, "x")}, "rubric: a has the tuple (0, 'x'), not points and a text: (1, \"...\")"),
         ({"a": (1, " ")}, "rubric: a has the tuple (1, ' '), not points and a text: (1, \"...\")"),
         ({"a": (1, "x")}, "rubric: its items have 1 points together, and the question has 2"),
     ],
 )
-def test_a_rubric_that_no_one_can_pick_from_is_told(rubric: Any, told: str) -> None:
+def test_an_invalid_rubric_is_reported(rubric: Any, told: str) -> None:
     from grader.exercise import AuthorError, Exercise
 
     with pytest.raises(AuthorError) as error:

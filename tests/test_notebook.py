@@ -152,7 +152,7 @@ def test_the_first_cell_installs_the_tool_beside_the_course(tmp_path: Path, tool
     assert done.stdout.count("ran ") == 1, "what is installed is installed once"
 
 
-# After the installation the import works.
+# Test code that fakes an installation, after which the import works.
 INSTALLED = """
 run = subprocess.run
 def found(words, **options):
@@ -315,7 +315,7 @@ def test_check_and_explain_show_the_same_moving_rounds_with_one_script_each(frag
         moving = [html for html in shown if "data-rounds=" in html]
         assert len(moving) == 1 and moving[0].count("<script>") == 1 and player() in moving[0]
         assert sum(html.count("<script") for html in shown) == 1 and "http" not in player().replace("http://www.w3", "")
-        assert "round 1, line" in moving[0]  # the table, for front ends without scripts
+        assert "round 1, line" in moving[0]  # notebook front ends that run no scripts show this table
 
 
 @pytest.mark.slow

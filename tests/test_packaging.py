@@ -50,12 +50,12 @@ def texts(built: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_both_are_fit_to_be_uploaded(built: Path) -> None:
+def test_both_packages_pass_the_checks_of_twine(built: Path) -> None:
     said = run([sys.executable, "-m", "twine", "check", "--strict", *map(str, built.glob("shardlings-*"))])
     assert said.count("PASSED") == 2
 
 
-def test_they_hold_the_students_course_and_no_solution(built: Path) -> None:
+def test_packages_hold_the_students_course_and_no_solution(built: Path) -> None:
     course = find_course(ROOT)
     made = products(course)
     for kind, folder in (("wheel", "grader/_course/"), ("sdist", "exercises/")):
@@ -72,7 +72,7 @@ def test_they_hold_the_students_course_and_no_solution(built: Path) -> None:
         assert with_solutions == {"grader/authoring/new_course/"}
 
 
-def test_they_hold_every_file_of_the_package(built: Path) -> None:
+def test_packages_hold_every_source_file(built: Path) -> None:
     ours = {p.relative_to(ROOT).as_posix() for p in (ROOT / "grader").rglob("*") if p.is_file()}
     added = ("grader/_course/", "grader/_docs/")
     ours = {p for p in ours if "__pycache__" not in p and not p.startswith(added)}

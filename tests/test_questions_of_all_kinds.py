@@ -76,7 +76,7 @@ def test_right_answers_get_full_marks(course: Course, workers: Workers) -> None:
         assert report.earned == 2.5
 
 
-def test_without_the_answers_they_are_read_back(course: Course, workers: Workers) -> None:
+def test_a_released_course_reads_answers_back_without_judging(course: Course, workers: Workers) -> None:
     released = load_course(course.root / "exercises" / "course.yaml")
     report = graded(released, workers, right(course), public=True)
     reasons = [r.reason for r in report.results]
@@ -94,7 +94,7 @@ def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, w
     )
     report = graded(course, workers, text + "product_spec = 'P((x))'\n")
     assert [(r.status, r.reason) for r in report.results[1:]] == [
-        ("failed", "'Q' is not an option: answer A, B, C or D or the text of one"),
+        ("failed", "'Q' is not an option: answer A, B, C or D or the text of one option"),
         ("failed", "an answer is a dict or a list of gather, scatter"),
     ]
     misconception = course.exercise(NAME).misconceptions["joined"]
@@ -131,7 +131,7 @@ def test_every_renderer_calls_them_questions(course: Course, workers: Workers) -
     assert page.count(">question<") == 3
     assert (
         comment(exercise, "product_spec")
-        == "- question product_spec: the axis x is named twice: it cuts one dimension."
+        == "- question product_spec: the axis x is named twice: an axis cuts one dimension."
     )
     shown = exercise.for_student().model_dump_json()
     assert all(r.expected is None for r in exercise.for_student().results) and "all_gather_time" not in shown
@@ -159,7 +159,7 @@ def deep(levels: int) -> Any:
     [deep(40), [0] * 999, {str(i): 0 for i in range(99)}, {"dict": [[deep(40), 1]]}],
     ids=["deep", "long", "wide", "key"],
 )
-def test_a_reply_that_no_learners_process_of_ours_sends_is_refused(raw: Any) -> None:
+def test_a_malformed_reply_of_a_learners_process_is_refused(raw: Any) -> None:
     question = Question("q", "What?", lambda: {"a": 1}, 1, Table({"a": ""}))
     found = plain_values(Ask(question), {"raw": raw})
     assert isinstance(found, Fault) and found.kind == "refused"

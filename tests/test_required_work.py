@@ -67,9 +67,9 @@ def gathers_again(program: Seen) -> None:
 def test_a_gather_behind_a_mask_is_no_gather(whole: str) -> None:
     honest, attack = ran("again"), ran(whole)
     for name in ("a", "b"):
-        expect_close(attack.grads[name], honest.grads[name].value)  # the attack's values are right
+        expect_close(attack.grads[name], honest.grads[name].value)  # the attack also returns right gradients
     gathers_again(honest)
     assert reason(gathers_again, attack) == (
         "line 32: all_gather over x is not counted in the backward pass: no result of the task depends on its values; "
-        f"{LAYERS} are required, none of them matters"
+        f"{LAYERS} such collectives are required, and the results depend on none of these collectives"
     )

@@ -57,7 +57,7 @@ def test_names_are_those_that_tracing_touches() -> None:
 
 
 @pytest.mark.slow
-def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_reports_faults_that_count_as_the_graders(monkeypatch: pytest.MonkeyPatch) -> None:
     """If every fault counts as the grader's, both generators report it."""
 
     def ours(*args: Any, **options: Any) -> Fault:

@@ -16,7 +16,7 @@ from grader.course.loading import Course, load_course
 
 HERE = Path(__file__).parent / "second_half"
 NAMES = sorted(path.stem for path in HERE.glob("solutions/*/*.py"))
-# Typical mistakes, by exercise: the checks that each fails, and no others.
+# Typical mistakes of each exercise, each with all checks that fail because of it.
 NAMED = {
     ("w1_gpipe", "a_bubble_too_many"): {"bubble"},
     ("w2_fsdp", "gathered_everything_first"): {"memory"},
@@ -55,7 +55,7 @@ def test_an_exercise_is_proved(course: Course, grader: Grader, name: str) -> Non
 
 
 @pytest.mark.parametrize(("name", "misconception"), NAMED)
-def test_what_people_get_wrong_is_named(course: Course, name: str, misconception: str) -> None:
+def test_a_misconception_fails_exactly_its_listed_checks(course: Course, name: str, misconception: str) -> None:
     assert set(course.exercise(name).misconceptions[misconception].fails) == NAMED[name, misconception]
 
 

@@ -14,12 +14,12 @@ NAMED = sorted(set(re.findall(r"`(\w+)::(\w+)`", TEXT)) - {("hostile", "test_x")
 
 
 @pytest.mark.parametrize(("module", "test"), NAMED)
-def test_a_test_that_is_named_is_there(module: str, test: str) -> None:
+def test_every_test_in_the_document_exists(module: str, test: str) -> None:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob(f"test_{module}.py")]
     assert test in {node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_files_and_commands_that_are_named_are_there() -> None:
+def test_every_file_and_command_in_the_document_exists() -> None:
     paths = re.findall(r"`((?:grader|tests|bench|docs)/[\w./]+)`", TEXT)
     assert paths and [path for path in paths if not (ROOT / path).exists()] == []
 

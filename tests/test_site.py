@@ -57,6 +57,12 @@ def test_names_of_pages_are_links(site: Path) -> None:
     assert '<a href="../clock.html">' in (site / "checks" / "clock.html").read_text()
 
 
+def test_an_empty_header_of_a_table_is_a_plain_cell(site: Path) -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    assert "<td></td>\n<th" in pages[site / "clock-pictures.html"]
+    assert [path for path, text in pages.items() if re.search(r"<th\b[^>]*></th>", text)] == []
+
+
 def test_programs_of_the_folder_are_no_part_of_it(site: Path) -> None:
     assert [p.name for p in site.rglob("*.py")] == [] and not (site / "_site").exists()
 

@@ -89,7 +89,7 @@ def ready(): print("ready", flush=True)
     ],
     ids=["at_once", "in_order", "dropped_in_a_callback", "in_an_import"],
 )
-def test_it_ends_wherever_it_is(tmp_path: Path, then: str) -> None:
+def test_a_command_stops_with_one_sentence_wherever_it_is(tmp_path: Path, then: str) -> None:
     assert stopped(started(READY + textwrap.dedent(then), tmp_path)) == f"{SENTENCE}\n"
 
 
@@ -130,5 +130,6 @@ def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str
     said = ended(process)
     assert (process.returncode, said.splitlines()[-1], "Traceback" in said) == (STOPPED, SENTENCE, False)
     left = {p.relative_to(tmp_path) for p in tmp_path.rglob("*")} - before - {Path("executed")}
-    whole = {"graded", "x.zip"}  # a batch continues there; the zip was complete before the interruption
+    # A batch continues in the folder graded. The file x.zip was complete before the interruption.
+    whole = {"graded", "x.zip"}
     assert not [p for p in left if "__pycache__" not in p.parts and p.parts[0] not in whole]

@@ -320,7 +320,7 @@ def test_an_absent_module_is_reported_in_the_notes_of_the_report(grader: Grader)
     ]
 
 
-def test_what_cannot_be_traced_names_the_line_and_the_change(grader: Grader) -> None:
+def test_an_untraceable_style_is_reported_with_line_and_change(grader: Grader) -> None:
     text = f"{IMPORTS}\ndef matmul_local(a, b, *, mesh):\n    return jnp.asarray(np.asarray(a) @ np.asarray(b))\n"
     first = lost(graded(grader, "c1_no_communication", text))[0]
     assert "cannot be traced: it needs the values of an array" in first and "use jnp and jax.lax (line 10)" in first

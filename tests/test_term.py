@@ -25,7 +25,7 @@ def test_every_sum_of_a_term_adds_up(tmp_path: Path) -> None:
     assert done.stdout.count("killed at") >= 2 and done.stdout.count(" 0 differ") == 3
     assert "temporary folders left: 0" in done.stdout
 
-    # The program finds a wrong sum.
+    # bench/term_sums.py must fail if a sum of points is wrong
     truth = json.loads((tmp_path / "truth.json").read_text())
     truth["s001"]["points"]["01_gather"][0] += 1
     (tmp_path / "truth.json").write_text(json.dumps(truth))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# An import that each contract forbids.
+# For each contract of import-linter, an import that it forbids.
 BROKEN = {
     "layers": ("grader/course/answers.py", "from grader.batch import grade"),
     "wire": ("grader/wire/text.py", "from grader.common import result"),

@@ -85,7 +85,10 @@ def test_answers_in_words_are_pending_and_only_staff_see_the_rubric(course: Cour
 def test_a_too_long_answer_reports_how_much_of_it_is_read(course: Course, workers: Workers) -> None:
     (result,) = graded(course, workers, "'word ' * 10_000").exercises[0].results
     assert result.status == "waiting" and len(str(result.actual)) <= MAX_TEXT
-    assert result.reason == "the staff reads this answer and gives its points; only its first 4000 characters were read"
+    assert (
+        result.reason
+        == "the staff reads this answer and gives its points; only the first 4000 characters of the answer were read"
+    )
 
 
 @pytest.mark.parametrize(("answer", "reason"), [("None", "not answered yet"), ("'  '", "not answered yet"), ("3", "this is not a text; write your answer between quotes")])  # fmt: skip
@@ -105,7 +108,7 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     summary = summarise([found])
     assert summary.attention == [] and summary.broken == []
     _, problems = overridden(report, None, [by_bob(3)])
-    assert problems == [f"ada {NAME}/why_it_waits: 3 points, but it is worth 2; the line does nothing"]
+    assert problems == [f"ada {NAME}/why_it_waits: the line gives 3 points, but the most is 2; the line does nothing"]
 
 
 def test_the_class_page_names_students_with_unread_answers(course: Course, workers: Workers) -> None:
@@ -116,13 +119,13 @@ def test_the_class_page_names_students_with_unread_answers(course: Course, worke
     assert [b.name for b in summary.broken] == ["why_it_waits"] and summary.checks == []
 
 
-def test_without_the_solutions_it_is_read_back(course: Course, workers: Workers) -> None:
+def test_a_released_course_reads_a_written_answer_back(course: Course, workers: Workers) -> None:
     released = load_course(course.root / "exercises" / "course.yaml")
     (result,) = graded(released, workers, "'It waits.'", public=True).exercises[0].results
     assert (result.status, result.reason) == ("blocked", "read as a text of 2 words; judged after you submit")
 
 
-def test_a_terminal_and_a_comment_say_that_it_is_pending(
+def test_a_terminal_and_a_comment_show_pending_written_answers(
     course: Course, workers: Workers, capsys: pytest.CaptureFixture
 ) -> None:
     from rich.console import Console
@@ -138,7 +141,7 @@ def test_a_terminal_and_a_comment_say_that_it_is_pending(
     assert "the staff reads this answer" in (comment(report.exercises[0], "why_it_waits") or "")
 
 
-def test_nbgrader_grades_its_cell_by_hand_and_the_check_cell_is_worth_the_rest(course: Course) -> None:
+def test_nbgrader_cells_of_written_answers_are_graded_by_hand(course: Course) -> None:
     module = course.config.modules[0].id
     cells = json.loads(folder.source_notebook(course, module))["cells"]
     marks = {c["id"]: c["metadata"]["nbgrader"] for c in cells if "nbgrader" in c["metadata"]}
@@ -148,7 +151,7 @@ def test_nbgrader_grades_its_cell_by_hand_and_the_check_cell_is_worth_the_rest(c
 
 
 @pytest.mark.parametrize("rubric", ["", "  ", 3])
-def test_a_rubric_is_asked_of_authors(rubric: Any) -> None:
+def test_a_written_question_without_a_rubric_is_refused(rubric: Any) -> None:
     with pytest.raises(AuthorError, match="not a text that says which answer earns which points"):
         Exercise().written(points=1, rubric=rubric)
 

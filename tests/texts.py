@@ -143,7 +143,7 @@ def computes(text: str, like: str, task: Task, asks: list[Ask]) -> str:
     for source in (text, like):
         space: dict[str, Any] = {"__name__": "submission"}
         try:
-            exec(compile(source, "submission", "exec"), space)  # the text comes from this test
+            exec(compile(source, "submission", "exec"), space)  # this is safe, because the text comes from this test
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         functions.append(space[task.name])

@@ -20,7 +20,8 @@ class Ran:
     """One execution of a watched operation: its number in program order with calls inlined, and its rounds."""
 
     number: int
-    rounds: tuple[tuple[int, int], ...]  # (which execution of a loop, which round), outermost first
+    # For each enclosing loop, outermost first: (number of the loop's execution, round in this execution).
+    rounds: tuple[tuple[int, int], ...]
     time: int
 
     def in_round_of(self, other: Ran) -> bool:

@@ -1,8 +1,8 @@
-"""What the site has besides the files of ``docs/``: pages from the root, links, the picture of the rooms.
+"""Hooks that change the pages of ``docs/`` for the site, and add pages from other folders.
 
-Texts are written for those who read them where they lie, too: there a page's name in backticks is enough, and
-Mermaid is drawn. On the site the name is a link, so that the strict build proves it, and the drawing is
-``architecture.svg``, since Mermaid would be fetched from elsewhere.
+People read the pages on the site and on GitHub, which draws Mermaid diagrams. The pages name each other in backticks,
+without links. On the site, each such name becomes a link, so that the strict build checks that the page exists. Mermaid
+diagrams become ``architecture.svg``, because a page with Mermaid would load it from another server.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ NAMED = re.compile(rf"(?<!\[)`(?:docs/([\w/-]+\.md)|({'|'.join(map(re.escape, FR
 MERMAID = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:examples|solutions|exercises)/[^)]*\)")
+EMPTY_HEADER = re.compile(r"<th\b([^>]*)></th>")
 DRAWN = "![The way of a submission, from what was handed in to reports; what is confined is in boxes of its own](architecture.svg)"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Pages that are not written yet are not in the menu; pages that it does not name come last."""
+    """Remove missing pages from the menu, and append the pages that the menu does not name."""
     there = {p.relative_to(config.docs_dir).as_posix() for p in Path(config.docs_dir).rglob("*.md")}
     there |= {*FROM_ROOT, *_modules()}
     named: set[str] = set()
@@ -38,7 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _kept(entries: list[Any], there: set[str], named: set[str]) -> list[Any]:
-    """The menu without files that are not there; ``named`` collects those that are."""
+    """Return the menu's entries whose files are in ``there``, and add these files to ``named``."""
     kept = []
     for entry in entries:
         ((title, target),) = entry.items()
@@ -54,7 +55,7 @@ def _kept(entries: list[Any], there: set[str], named: set[str]) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The pages that GitHub expects in the root, those of the modules, and the script that moves their pictures."""
+    """Add the pages from the root folder, a page for each module, and the script that animates pictures."""
     for name in FROM_ROOT:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     for name, text in _modules().items():
@@ -74,15 +75,20 @@ def _modules() -> dict[str, str]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Names of pages become links, outside of blocks of code."""
+    """Turn Mermaid diagrams into a picture, and names of pages outside of blocks of code into links."""
     here = PurePosixPath(page.file.src_uri).parent
     text = MERMAID.sub(lambda _: DRAWN, markdown)
     parts = re.split(f"({FENCED.pattern})", text, flags=FENCED.flags)
     return "".join(part if part.startswith("```") else _linked(part, here, page.file.src_uri, files) for part in parts)
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make empty headers of tables plain cells: a screen reader would announce a header without a name."""
+    return EMPTY_HEADER.sub(r"<td\1></td>", html)
+
+
 def _linked(text: str, here: PurePosixPath, own: str, files: Files) -> str:
-    """Prose with links for names. A file beside the documentation keeps its name and loses its link."""
+    """Return text in which names of pages are links. A link to a file that is not on the site becomes plain text."""
 
     def link(match: re.Match[str]) -> str:
         name = match[1] or match[2]

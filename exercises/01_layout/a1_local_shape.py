@@ -23,12 +23,12 @@ entry for each dimension.
 
 | check | rule | small case |
 |---|---|---|
-| an axis cuts the dimension that names it and no other | size / size of the axis | `P(None, "y")`: (24, 5) |
-| a tuple of axes cuts one dimension by all of them | size / product of their sizes | `P(("x", "y"))`: (3, 10) |
+| an axis cuts only the dimension whose entry names it | size of the dimension / size of the axis | `P(None, "y")`: (24, 5) |
+| every axis of a tuple cuts the tuple's dimension | size of the dimension / product of the axis sizes | `P(("x", "y"))`: (3, 10) |
 | `ValueError` when a dimension does not divide evenly | size % product ≠ 0 | 26 rows by `("x", "y")`: error |
 
 The spec may have fewer entries than the array has dimensions: no axis cuts the rest. Along an axis that the spec does
-not name, devices hold copies. Axes may have any names. Sizes are ints, not 3.0.
+not name, devices hold copies. Axes may have any names. The sizes of the block are ints: 3, not 3.0.
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. `A[I_XY, J]`: both x and y cut the rows, `P(("x", "y"), None)`.
 
@@ -59,9 +59,8 @@ def local_shape(shape, spec, mesh_shape):
 #
 # Answer in us (a bare number), or with a unit.
 # Model: HBM bandwidth only: time = bytes / bandwidth.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: HBM 96 GB at 2.8e12 B/s; table 2026-11, from How To Scale Your Model of
+# 2025-02-04.
 local_load_time = None  # TODO: your answer
 
 

@@ -26,7 +26,7 @@ and the bytes that all devices of the mesh hold together.
 
 | check | rule | small case |
 |---|---|---|
-| float32, cut by every axis of the mesh | per device: bytes / product of the axes; total: bytes | |
+| a float32 array that every axis of the mesh cuts | per device: bytes / product of the axis sizes; total: bytes | |
 | other dtypes take fewer bytes | bfloat16: 2 bytes, int8: 1 byte for each element | 262,144 bytes in one copy |
 | an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
 
@@ -56,8 +56,8 @@ def memory(shape, dtype, spec, mesh_shape):
 
 
 # Question weights_in_all [MB]
-# `W` is bfloat16[8192, 12288], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB do
-# all chips hold together?
+# `W` is bfloat16[8192, 12288], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB of
+# `W` do all chips hold together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -66,8 +66,8 @@ weights_in_all = None  # TODO: your answer
 
 # Question placed_and_unplaced [MB]
 # `host` is a NumPy array, bfloat16[8192, 5120], and `mesh` has x=8, y=6: all the chips of a host.
-# `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB of
-# all chips' memory do `a` and `b` take together?
+# `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB do
+# `a` and `b` take together, in the memory of all chips?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -76,8 +76,8 @@ placed_and_unplaced = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of
-# all weights on every chip. FSDP keeps one copy on all chips together.
+# **In real systems.** The bytes on one device decide between pure data parallelism and FSDP. Pure data parallelism keeps
+# a copy of all weights on every chip. FSDP keeps one copy on all chips together.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 # Training Trillion Parameter Models*.

@@ -1,7 +1,7 @@
 """# A3 Which device holds which block
 
 A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
-a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
+a tuple of axes the order matters: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
 devices.
 
 ```
@@ -21,15 +21,15 @@ devices.
 | `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
-Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis
-counts slowest. Write both numbers of a slice, also where no axis cuts the dimension.
+Devices are numbered row by row: the last mesh axis changes fastest. Block 0 comes first. In a tuple the first axis
+changes slowest. Write start and stop of every slice, also where no axis cuts the dimension.
 
 **What is checked**
 
 | check | rule | small case |
 |---|---|---|
-| one axis per dimension, copies along the axes that are not named | block = coordinate on that axis | `P("x")`, device 4: 12:24 |
-| a tuple in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
+| one axis per dimension, copies along the axes that the spec does not name | block = coordinate on the dimension's axis | `P("x")`, device 4: 12:24 |
+| a tuple that lists axes in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
 | a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
@@ -74,10 +74,10 @@ reorder_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# The two layouts of the small case agree in every shape and differ in almost every value.
+# In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
 #
 # **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
-# written by them. A checkpoint with a swapped tuple loads without any error.
+# written slice by slice. A checkpoint that is loaded with the axes of a tuple swapped gives no error.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
 # arrays and automatic parallelization".

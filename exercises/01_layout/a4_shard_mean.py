@@ -28,8 +28,8 @@ Inside `jax.shard_map` your function sees the block of one device. There `jnp.me
 |---|---|---|
 | `shard_mean` | element (i, j) is the mean of the block of device (x=i, y=j) | 2 and 6 |
 | `shard_mean` | no communication, and each device keeps its own mean, `P("x", "y")` | 0 bytes |
-| `shard_roll_diff` | every block minus itself, rolled by one row | [2, -1, -1], [5, -1, -4] |
-| `shard_roll_diff` | every block minus itself, rolled by three rows | |
+| `shard_roll_diff` | every block rolled by one row, minus the block | [2, -1, -1], [5, -1, -4] |
+| `shard_roll_diff` | every block rolled by three rows, minus the block | |
 | `shard_roll_diff` | no communication, and the result is sharded `P("x", "y")` | 0 bytes |
 
 The order is *rolled block minus block*. One mesh has y=1.
@@ -80,11 +80,11 @@ global_roll_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9
+# In the small case the mean of the whole array is 4, and no device holds it. A roll of the whole array would bring the 9
 # to the first block, over a link.
 #
 # **In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because
-# no device needs the global number. If you do want the global number and forget the collective, you get the numbers of
-# the shards.
+# they need no communication. If you want the statistic of the whole array and forget the collective, each device returns
+# the statistic of its own shard.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".

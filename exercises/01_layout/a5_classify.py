@@ -1,7 +1,7 @@
 """# A5 Which case is it?
 
-The sharding of two operands decides what their einsum costs. A letter that both have and the output lacks is *summed*.
-The letters of the output are *kept*.
+The sharding of two operands decides what their einsum costs. A letter that both operands have and the output lacks is
+*summed*. The letters of the output are *kept*.
 
 ```
    A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]      1   nothing to do
@@ -11,7 +11,7 @@ The letters of the output are *kept*.
 ```
 
 **Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
-`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first line of this table that holds.
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first row of this table that applies.
 
 | answer | when |
 |---|---|
@@ -21,9 +21,9 @@ The letters of the output are *kept*.
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-Two ways are equal if their tuples have the same axes in the same order. A kept letter may be cut in one operand only.
-Every letter is in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an
-entry as a tuple.
+*In the same way* means that both tuples have the same axes in the same order. A kept letter may be cut in one operand
+only. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of` returns
+the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -31,14 +31,14 @@ entry as a tuple.
 |---|---|
 | matmuls of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
 | matmuls of case 4 | `P("x")`, `P(None, "x")`: 4 |
-| specs that are not a sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
+| specs that are no valid sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
 | batch letters, other orders of letters, tuples of axes | below |
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h
-in one operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is
-1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both operands cut b in the same way. But
+y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With `P("x", None, "y")`
+for both operands it is case 1.
 
 Check your work: shardlings check a5_classify
 For all exercises of this module: README.md, or shardlings show 01_layout
@@ -64,8 +64,9 @@ def classify(eq, spec_a, spec_b):
 
 
 # Question partial_sum_bytes [MB]
-# `A[I_X, J_Y] · B[J_Y, K_Z]` with I=8192, J=6144, K=10240 on the mesh x=16, y=8, z=2, kept in
-# float32. How many MB is the partial sum on each device, before anything is reduced?
+# `A[I_X, J_Y] · B[J_Y, K_Z]` with I=8192, J=6144, K=10240 runs on the mesh x=16, y=8, z=2.
+# Partial sums are float32. How many MB is the partial sum on each device, before anything is
+# reduced?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -73,8 +74,8 @@ partial_sum_bytes = None  # TODO: your answer
 
 
 # Question how_many_shardings [a number]
-# In how many different ways can an array of 4 dimensions be sharded on a mesh of 2 axes? None of
-# the sizes is 1, and every dimension can be divided by all of them.
+# In how many different ways can an array of 4 dimensions be sharded on a mesh of 2 axes? No axis
+# has size 1, and the product of all axis sizes divides every dimension.
 #
 # Answer with a bare number.
 # Model: an axis cuts one dimension or none; several axes on one dimension are a tuple, and its
@@ -91,7 +92,7 @@ how_many_shardings = None  # TODO: your answer
 # | `"illegal"` | JAX refuses it |
 # | 4 | gather an operand first |
 # | 3 | sum afterwards |
-# | 2 | gather the operand that is cut first; if the other operand is whole, you can also slice that one and sum (C2) |
+# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (C2) |
 # | 1 | nothing; slicing an operand that is whole is free |
 #
 # **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.

@@ -19,22 +19,23 @@ with `check_vma=False`.
 | `reduce_scatter_body(a)` | a partial sum [I, J] | your columns of the sum, [I, J/X] |
 | `all_to_all_body(a)` | a shard of `A[I_X, J]`, [I/X, J] | a shard of `A[I, J_X]`, [I, J/X] |
 
-All arrays are float32. `A` of the first body has two or three dimensions; the last may be the one that is cut.
+All arrays are float32. In the first body `A` has two or three dimensions, and `dim` may be the last one.
 
 **What is checked**
 
-| body | value | communication | small case sends |
+| body | value | communication | small case, sent per device |
 |---|---|---|---|
 | `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
-| `all_to_all_body` | rows were cut, now columns are | one all-to-all over x and no other collective | 240 bytes |
+| `all_to_all_body` | the rows were cut, now the columns are cut | one all-to-all over x and no other collective | 240 bytes |
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
 both-way bandwidth of a link.
 
 **Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The
-all-reduce sends 480: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960 bytes.
+all-reduce sends 480 bytes: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960
+bytes.
 
 Check your work: shardlings check b1_collectives
 For all exercises of this module: README.md, or shardlings show 02_collectives
@@ -77,18 +78,18 @@ def all_to_all_body(a):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 all_to_all_on_ring = None  # TODO: your answer
 
 
 # ## Going further
 #
-# In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's
-# time.
+# In an all-to-all a chunk travels only to the one device that needs it. On a ring an all-to-all takes a quarter of an
+# all-gather's time.
 #
-# **In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in
-# ZeRO. All-to-all: tokens on their way to experts.
+# **In real systems.** FSDP all-gathers weights. Data parallelism all-reduces gradients. ZeRO reduce-scatters gradients.
+# An all-to-all brings tokens to their experts.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.

@@ -27,10 +27,10 @@ dict. All dimensions divide evenly.
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
-| an axis that no longer cuts a dimension; an axis that newly cuts one, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
+| plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
 
-Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
-plan's layout at the end and its bytes.
+Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
+`run_plan` returns a plan's layout at the end and its bytes.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
@@ -80,7 +80,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 
     Args:
         src, dst: a tuple with one axis or None per dimension.
-        unreduced: a tuple of the axes along which devices hold partial sums; no axis of src.
+        unreduced: a tuple of the axes along which devices hold partial sums. src has none of these axes.
         shape: the whole array's dimensions. mesh_shape: the size of every axis.
     Returns: a list of tuples, such as [("slice", "y", 1), ("all_reduce", "x")].
     """
@@ -100,8 +100,8 @@ reshard_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# The order matters: cut early and gather late. Some layouts have a still cheaper plan, which cuts along an idle axis and
-# gathers again.
+# The order matters: cut early and gather late. Some changes of layout have a still cheaper plan, which slices along an
+# axis of copies and gathers along it again.
 #
 # **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 #

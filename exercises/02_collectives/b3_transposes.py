@@ -29,15 +29,16 @@ which takes one cotangent block per device, y, to one cotangent block per device
 |---|---|
 | value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
+| your own collective | JAX does not make it, by `jax.vjp`, `jax.linear_transpose` or a gradient |
 
 - The forward pass copies an element to many devices: the element gets the *sum* of their cotangents.
-- It adds an element to others: the element gets the whole cotangent of the sum.
-- It moves an element: the cotangent comes back from the target.
+- The forward pass adds an element to others: the element gets the whole cotangent of the sum.
+- The forward pass moves an element: the cotangent comes back from the target.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
 **Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
-88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. With the mean, (5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
 
 Check your work: shardlings check b3_transposes
 For all exercises of this module: README.md, or shardlings show 02_collectives
@@ -91,8 +92,8 @@ fsdp_backward_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices,
-# so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
+# **JAX.** `jax.vjp` does this for you. With `check_vma=True` JAX knows more: the result of `psum` is equal on all
+# devices, so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
 #
 # **In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. In the
 # backward pass, a pipeline's shift goes in the opposite direction.

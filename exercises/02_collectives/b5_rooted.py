@@ -1,8 +1,8 @@
 """# B5 Collectives with a root
 
 MPI has collectives in which one device, the *root*, is special. `shard_map` runs one program on every device, and
-`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its
-data.
+`jax.lax` has no root. So you build rooted collectives from other collectives: a device asks `axis_index` for its number
+and masks its data.
 
 ```
    root = 1         broadcast     scatter      gather          reduce
@@ -16,7 +16,7 @@ data.
 | body | the root returns | the others return |
 |---|---|---|
 | `rooted_broadcast` | its block, [I, K] | the root's block |
-| `rooted_scatter` | its own chunk of its rows, [I/N, K] | device i: chunk i of the root's rows |
+| `rooted_scatter` | chunk number `root` of its rows, [I/N, K] | device i: chunk i of the root's rows |
 | `rooted_gather` | all blocks side by side, [I, N·K] | zeros of this shape |
 | `rooted_reduce` | the sum of all blocks, [I, K] | zeros of this shape |
 
@@ -78,14 +78,14 @@ def rooted_reduce(a, *, root):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 rooted_broadcast_time = None  # TODO: your answer
 
 
 # Question rooted_scatter_bytes [MB]
-# The root scatters its block, float32[8192, 3072], over 8 devices. How many MB do all of them
+# The root scatters its block, float32[8192, 3072], over 8 devices. How many MB do all devices
 # together send in `rooted_scatter`, as a masked reduce-scatter?
 #
 # Answer in MB (a bare number), or with a unit.
@@ -95,8 +95,8 @@ rooted_scatter_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the root
-# sends data.
+# The bytes above are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
+# root sends data.
 #
 # **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 # broadcast from the host that read it. Metrics are reduced to the host that logs them.

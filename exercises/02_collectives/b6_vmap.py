@@ -24,17 +24,17 @@ specs of the `shard_map` inside. The specs treat this dimension as whole, unless
 | check | rule, per device | small case |
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
-| the batch is still cut over y, its rows over x | `P("y", "x")` | |
+| the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
 | one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
-An all-reduce for each example is refused, although it sends as many bytes.
+The grader refuses one all-reduce per example, although all of them together send no more bytes.
 
 **Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
 that a ring gathers. W: both-way bandwidth of a link.
 
 **Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
-240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y,
-and then 720 for the means of all 12 examples.
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without `spmd_axis_name`, each device first sends its 480 bytes
+along y, and then 720 for the means of all 12 examples.
 
 Check your work: shardlings check b6_vmap
 For all exercises of this module: README.md, or shardlings show 02_collectives
@@ -72,9 +72,9 @@ def centre_batch(a, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 batch_gather_time = None  # TODO: your answer
 
 

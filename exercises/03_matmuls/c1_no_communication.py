@@ -26,7 +26,7 @@ whole rows of `A` and whole columns of `B`. So it can compute its block of `C` a
 |---|---|---|
 | C equals A @ B | | |
 | C is sharded `P("x", "y")` | | |
-| no collective | also none that the compiler adds | 0 bytes |
+| no collective | not even one that the compiler adds | 0 bytes |
 | inside `shard_map` each device multiplies only for its own block of C | at most its share of 2·I·J·K FLOPs | 3840 FLOPs |
 
 The matmul must be in the body of `shard_map`. One mesh has y=1.
@@ -62,8 +62,8 @@ def matmul_local(a, b, *, mesh):
 
 
 # Question flops_per_device [GFLOP]
-# The same matmul, `A[I_X, J] · B[J, K_Y]` with I=8192, J=4096, K=8192, runs on a mesh with three
-# axes, x=2, y=8 and z=16. How many GFLOP does each device spend?
+# The matmul `A[I_X, J] · B[J, K_Y]`, with I=8192, J=4096, K=8192, runs on a mesh with three axes,
+# x=2, y=8 and z=16. How many GFLOP does each device spend?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: a matmul of [I, J] by [J, K] costs 2·I·J·K.

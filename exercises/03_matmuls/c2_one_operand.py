@@ -32,7 +32,7 @@ and add up.
 | slice first | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 
 After an all-gather `shard_map` cannot see that all devices hold the same value, so `out_specs=P()` needs
-`check_vma=False`. After `psum` it can see it.
+`check_vma=False`. After `psum`, `shard_map` can see this.
 
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the array
 that is gathered or reduced. W: both-way bandwidth of a link.
@@ -77,28 +77,28 @@ def matmul_slice_first(a, b, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 gather_first_time = None  # TODO: your answer
 
 
 # Question slice_first_time [us]
-# On the same ring (8 v5p chips, bfloat16, I=2048, J=8192, K=5120): how long does the
-# communication of `matmul_slice_first` take?
+# On a ring (8 v5p chips, bfloat16, I=2048, J=8192, K=5120): how long does the communication of
+# `matmul_slice_first` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 slice_first_time = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster
-# where the result is small, as in decoding (C5).
+# **In real systems.** FSDP gathers first: its weight is the operand that is cut. Slicing first is faster where the result
+# is small, as in decoding (C5).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.

@@ -22,7 +22,7 @@ sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A colle
 
 **What is checked**
 
-| function | check | small case sends, per device |
+| function | check | small case, sent per device |
 |---|---|---|
 | `matmul_all_reduce` | C equals A @ B on every device | |
 | `matmul_all_reduce` | in `shard_map`, one all-reduce over x and no other collective; C is whole on every device | 5760 bytes |
@@ -76,9 +76,9 @@ def matmul_reduce_scatter(a, b, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 scatter_time = None  # TODO: your answer
 
 

@@ -70,14 +70,14 @@ def matmul_keep_columns(a, b, *, mesh):
 
 # Question cheaper_gather_time [us]
 # `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=3072 on a ring of 4 v5p chips. You
-# may leave `C` either way. How long does the cheaper of the two all-gathers take?
+# may leave `C` cut by rows or by columns. How long does the cheaper of the two all-gathers take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 cheaper_gather_time = None  # TODO: your answer
 
 

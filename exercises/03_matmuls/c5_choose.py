@@ -69,23 +69,23 @@ def choose(B, D, F, X, flops, bandwidth):
 # Answer in us (a bare number), or with a unit.
 # Model: each matmul takes the longer of arithmetic and communication; on a ring an all-gather
 # takes V / W, W both directions.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 gather_first_total = None  # TODO: your answer
 
 
 # Question reduce_last_total [us]
-# Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B=384,
-# D=4096, F=73728 on a ring of 8 v4p chips, in bfloat16. How long do the two matmuls take, one
-# after the other?
+# Strategy 2 computes two layers, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`:
+# B=384, D=4096, F=73728 on a ring of 8 v4p chips, in bfloat16. How long do the two matmuls take,
+# one after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: each matmul takes the longer of arithmetic and communication; on a ring an all-gather
 # takes V / W, W both directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 reduce_last_total = None  # TODO: your answer
 
 

@@ -76,9 +76,9 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, V/W with W both directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 ring_gather_time = None  # TODO: your answer
 
 
@@ -90,9 +90,9 @@ ring_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one
 # link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 ring_scatter_time = None  # TODO: your answer
 
 
@@ -103,9 +103,8 @@ ring_scatter_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather
 # of V/W each.
-# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
-# To Scale Your Model of 2025-02-04.
+# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 2D torus, wraps only on
+# an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_reduce_time = None  # TODO: your answer
 
 
@@ -116,9 +115,8 @@ ring_reduce_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a
 # line.
-# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
-# To Scale Your Model of 2025-02-04.
+# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 2D torus, wraps only on
+# an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 line_gather_time = None  # TODO: your answer
 
 
@@ -130,10 +128,9 @@ line_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a
 # line.
-# Hardware: 7x: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 192 GB at 7.4e12 B/s; bf16
-# 2.3e15 FLOP/s; hop 1 us; table 2026-11, from jax-ml/scaling-book pull requests 115 and 116 of
-# 2026-05-22.
+# Hardware: 7x: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from jax-ml/scaling-
+# book pull requests 115 and 116 of 2026-05-22.
 line_scatter_time = None  # TODO: your answer
 
 
@@ -145,18 +142,17 @@ line_scatter_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact for a ring or a line as the axis is; the all-reduce is a reduce-
 # scatter and an all-gather.
-# Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
-# Scale Your Model of 2025-02-04.
+# Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 2D torus, wraps only on
+# an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 line_reduce_time = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **The book's rule.** For an even N it equals the time of whole shards in N/2 rounds. At N = 4 the two rules differ
-# by 25 %.
+# **The book's rule.** For an even N, V/W is the time of N/2 rounds in which a link carries a whole shard in each
+# direction. At N = 4 the book's rule and the exact rule differ by 25 %.
 #
-# **Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.
-# That matters when shards are tiny (D3), and not here.
+# **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
+# which matters only when shards are tiny (D3).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -23,7 +23,7 @@ rings that carry these bytes at once.
 | | meaning |
 |---|---|
 | `kind` | `"all_gather"`, `"reduce_scatter"` or `"all_reduce"` |
-| `shape`, `itemsize` | of the whole array; bytes of one element |
+| `shape`, `itemsize` | shape of the whole array; bytes of one element |
 | `spec` | `PartitionSpec` before the collective |
 | `over` | tuple of the collective's axes |
 | `mesh_shape`, `one_way_bandwidth` | dict of sizes; W1 |
@@ -32,7 +32,7 @@ rings that carry these bytes at once.
 
 | check | rule | small case |
 |---|---|---|
-| an all-gather over one axis, other axes cut the array too | V / W | 47 µs |
+| an all-gather over one axis, while other axes cut the array too | V / W | 47 µs |
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | the same; all-reduce twice | |
 | an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
@@ -83,9 +83,9 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 gather_cut_elsewhere_time = None  # TODO: your answer
 
 
@@ -96,9 +96,9 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 gather_two_axes_time = None  # TODO: your answer
 
 
@@ -109,18 +109,18 @@ gather_two_axes_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both
 # directions of one link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer
 
 
 # ## Going further
 #
 # The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
-# Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes are equal here.
+# Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes have equal sizes here.
 #
-# **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth
-# when one mesh axis spans two or three torus axes.
+# **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its full
+# bandwidth when one mesh axis spans two or three torus axes.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.

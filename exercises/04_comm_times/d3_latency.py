@@ -1,7 +1,7 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time; for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
+time; for large arrays the bytes do. A hop carries bytes during its latency, so the two times do not add up.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -22,13 +22,13 @@ time; for large arrays the bytes do. Hops carry bytes while they wait, so the tw
 | `wraps` | bool | `True`: all are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(latency, bandwidth). The two are never equal here. The questions use the book's V / W on a ring; the
-function keeps (N − 1)/N.
+**Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's
+V / W; the function keeps (N − 1)/N.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|
 | latency: hops · hop time | ⌊N/2⌋ hops | N − 1 hops | sum of the hops |
-| bandwidth: (N − 1)/N · V / (links · W1) | 2 links | 1 link | sum of the links; N = all chips |
+| bandwidth: (N − 1)/N · V / (links · W1) | 2 links | 1 link | sum of the axes' links; N = all chips |
 
 **What is checked**
 
@@ -43,7 +43,8 @@ function keeps (N − 1)/N.
 W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
-µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
+µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gather takes 3 µs, not the sum of 5.2 µs. With 2048 rows the gather
+takes 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 Check your work: shardlings check d3_latency
 For all exercises of this module: README.md, or shardlings show 04_comm_times
@@ -76,9 +77,8 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 # Answer in us (a bare number), or with a unit.
 # Model: max(hops · 1 us, bandwidth) for each array; a ring has ⌊N/2⌋ hops and takes V / W, a line
 # has N-1 hops and takes (N-1)/N · V / W1.
-# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
-# To Scale Your Model of 2025-02-04.
+# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 2D torus, wraps only on
+# an axis of 16; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 tiny_gather_time = None  # TODO: your answer
 
 
@@ -89,9 +89,9 @@ tiny_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two
 # rings at once.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 two_rings_tiny_time = None  # TODO: your answer
 
 
@@ -102,9 +102,9 @@ two_rings_tiny_time = None  # TODO: your answer
 # Answer in kB (a bare number), or with a unit.
 # Model: on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one
 # link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 latency_bound_below = None  # TODO: your answer
 
 
@@ -113,10 +113,10 @@ latency_bound_below = None  # TODO: your answer
 # **Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
 # needs 0.73 µs of its link, less than a hop.
 #
-# **Model and chip.** The small case was measured: 8 µs by the profile in the book, not 3. To start a collective takes a
-# chip about 5 µs beyond its hops. The questions and the course's clock leave out the start.
+# **Model and chip.** In the book's profile the small case took 8 µs, not 3 µs. A chip needs about 5 µs to start a
+# collective, and then the time of the hops. The questions and the course's clock leave out the start.
 #
-# **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
-# grow.
+# **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the number
+# of hops grows.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.

@@ -7,9 +7,9 @@ chip passes every wire on its route, so the busiest wire sets the time.
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
    2·2 chunks to the right,               carries 0→1 whole, half of 0→2
-   0→2 0→3 1→2 1→3,                       and half of 3→1. Opposite chips
-   and 4 to the left                      send half each way round. That
-                                          is 2 = N²/8 chunks
+   0→2 0→3 1→2 1→3,                       and half of 3→1 (opposite chips
+   and 4 to the left                      send half each way round):
+                                          1 + ½ + ½ = 2 = N²/8 chunks
    0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
@@ -26,11 +26,11 @@ chip passes every wire on its route, so the busiest wire sets the time.
 
 | check | chunks on the busiest wire | time, even N | small case |
 |---|---|---|---|
-| rings both ways, even and odd | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
-| rings one way, even and odd | N·(N − 1) / 2 | about V / (2·W1) | |
+| rings that send both ways, even and odd N | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
+| rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | the rows above for each axis, with its n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | for each axis of n chips: the ring's or line's rule above, with n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
 bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -65,9 +65,9 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 ring_exchange_time = None  # TODO: your answer
 
 
@@ -78,9 +78,8 @@ ring_exchange_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass
 # the middle wire.
-# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
-# To Scale Your Model of 2025-02-04.
+# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 2D torus, wraps only on
+# an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 line_exchange_time = None  # TODO: your answer
 
 
@@ -91,8 +90,8 @@ line_exchange_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its
 # egress bandwidth.
-# Hardware: GB200 NVL72: 900 GB/s out of each GPU into the switch of its node of 72; 3600 GB/s out
-# of a node; table 2026-11, from How To Scale Your Model of 2025-08-18.
+# Hardware: GB200 NVL72: 900 GB/s out of each GPU into the switch of its node of 72; table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 switch_exchange_time = None  # TODO: your answer
 
 
@@ -103,9 +102,9 @@ switch_exchange_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 torus_exchange_time = None  # TODO: your answer
 
 
@@ -114,8 +113,8 @@ torus_exchange_time = None  # TODO: your answer
 # An all-to-all also sends tokens to their experts.
 #
 # **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
-# switch it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire
-# up and one wire down, so more chips are faster.
+# switch it takes V / W1. On rings and lines an all-to-all takes a quarter of the all-gather's time. Behind a switch a
+# chunk takes one wire up and one wire down, so more chips are faster.
 #
 # **Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each
 # moves V · n / N bytes. All axes work at once, so the *longest* axis decides.

@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
-*bounds*: how small a batch and how many tensor-parallel chips are possible before the links set the pace. The layer is
+Arithmetic and communication of a training step overlap; the step takes the longer time. Their times' ratio
+gives the smallest batch and the highest tensor-parallel degree. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -13,8 +13,8 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 
 **Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
 `(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
-`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped* means that the links need
-no longer than the arithmetic.
+`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped*: communication takes no
+longer than arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|
@@ -27,7 +27,7 @@ no longer than the arithmetic.
 
 | check | rule |
 |---|---|
-| the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
+| the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
 | `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F / (Y·MX), B / (X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y = N |
@@ -36,8 +36,12 @@ no longer than the arithmetic.
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
-three. TP alone: Y < MY · F/α = 12.9 on one axis.
+**Bounds**, from arithmetic equal to communication. FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP)
+alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X = √(B·N·MX/(F·MY)). DP between
+slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
+
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
+alone: Y < 12.9. FSDP on two axes with TP on one needs 99.
 
 Check your work: shardlings check d5_parallelism_bounds
 For all exercises of this module: README.md, or shardlings show 04_comm_times
@@ -64,9 +68,10 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 
 
 def best_split(B, F, N, MX, MY):
-    """Return the (X, Y) that minimizes the longer forward communication, that of weights (FSDP) or of activations.
+    """Return the (X, Y) that minimizes the longer of two forward times: of weights (FSDP) and of activations.
 
-    Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
+    Args: as for mlp_times; N is the number of chips, a power of two.
+    Returns: (X, Y), powers of two with X·Y = N, from (1, N) to (N, 1).
     """
     # TODO: write this function
     raise NotImplementedError("best_split")
@@ -74,14 +79,13 @@ def best_split(B, F, N, MX, MY):
 
 # Question fsdp_least_batch [token]
 # A model trains with pure FSDP over all three axes of 384 v5p chips, on sequences of 8192 tokens.
-# From which *global* batch on, in tokens, is the communication fully overlapped?
+# What is the least *global* batch, in tokens, at which the communication is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
 # axes, W both directions.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 fsdp_least_batch = None  # TODO: your answer
 
 
@@ -92,29 +96,29 @@ fsdp_least_batch = None  # TODO: your answer
 # Answer with a bare number.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
 # axes, W both directions; M = 1.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 tensor_most_chips = None  # TODO: your answer
 
 
 # Question mixed_least_batch [token]
-# FSDP over two torus axes and tensor parallelism over the third, 1024 v4p chips in all, F=14336,
-# with the best X and Y. From how many tokens *per chip* on is the communication fully overlapped?
+# A model trains with FSDP over two torus axes and tensor parallelism over the third, 1024 v4p
+# chips in all, F=14336, with the best X and Y. What is the least number of tokens *per chip* at
+# which the communication is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
 # axes, W both directions; weights and activations travel on different axes and overlap with each
 # other too.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 mixed_least_batch = None  # TODO: your answer
 
 
 # Question best_fsdp_chips [chip]
-# FSDP over two torus axes and tensor parallelism over the third, 4096 chips in all, F=28672,
-# 600000 tokens in the global batch. Which X (chips along the FSDP axis, not rounded) is best?
+# A model trains with FSDP over two torus axes and tensor parallelism over the third, 4096 chips
+# in all, F=28672, 600000 tokens in the global batch. Which X (chips along the FSDP axis, not
+# rounded) is best?
 #
 # Answer with a bare number.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
@@ -124,31 +128,22 @@ best_fsdp_chips = None  # TODO: your answer
 
 # Question dcn_least_batch [token]
 # 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s one way into the data-
-# centre network; between slices only gradients are all-reduced. From which global batch of *all
-# slices* on, in tokens, is that fully overlapped?
+# centre network; between slices only gradients are all-reduced. What is the least global batch of
+# *all slices*, in tokens, at which this all-reduce is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of
 # V / W each, W the slice's DCN bandwidth.
-# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
-# To Scale Your Model of 2025-02-04.
+# Hardware: v5e: bf16 1.97e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
-# arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
-# gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations
-# in front of the layer and reduce-scatters them behind it.
+# **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two matmuls. The backward pass has twice
+# the arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass
+# it gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers
+# activations before the layer and reduce-scatters them after it.
 #
-# **Bounds.** Set arithmetic equal to communication.
-#
-# - DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
-# - FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With
-#   the numbers of the small case, on two axes and one: 99 tokens per chip.
-# - DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
-#
-# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
-# communications instead of overlapping them, which asks for four times the batch.
+# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the
+# times of the two communications, so it asks for four times the batch.

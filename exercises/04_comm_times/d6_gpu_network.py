@@ -22,22 +22,23 @@ work at the same time, so the slower one sets the time.
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | all-to-all: the most parts (GPUs of one node, or nodes) for which one row has data |
+| `k` | all-to-all: one row has data for at most k parts (GPUs of one node, or nodes) |
 
 **What is checked**
 
 | check | one node | M nodes | small case |
 |---|---|---|---|
-| gathers and reductions inside one node, over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
+| gathers and reductions inside one node and over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
 | all-reduces | twice that | twice that | 130 µs |
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
 | all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-A *ragged* all-to-all sends each row to at most k parts. Multiply by min(k / parts, 1), with N parts in one node and M
-parts over many.
+A *ragged* all-to-all sends each row to at most k parts. Multiply its time by min(k / parts, 1), with N parts in one
+node and M parts over many nodes.
 
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
-bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLOP/s of a GPU; E: experts.
+bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C the FLOP/s of a GPU, and E the
+number of experts.
 
 **Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
 65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
@@ -57,7 +58,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
         bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of it.
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
-        k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
+        k: for an all-to-all, the largest number of parts that one row has data for (GPUs in one node, nodes otherwise).
     """
     # TODO: write this function
     raise NotImplementedError("cluster_time")
@@ -69,9 +70,8 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact.
-# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
-# Model of 2025-08-18.
+# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
+# How To Scale Your Model of 2025-08-18.
 node_gather_time = None  # TODO: your answer
 
 
@@ -83,9 +83,8 @@ node_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact; levels overlap, the slower one counts; the network between nodes
 # gives each node its full egress.
-# Hardware: H200: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node (assumed, as for H100); HBM 141 GB at 4.8e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11,
-# from How To Scale Your Model of 2025-08-18.
+# Hardware: H200: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
+# How To Scale Your Model of 2025-08-18.
 nodes_gather_time = None  # TODO: your answer
 
 
@@ -95,36 +94,33 @@ nodes_gather_time = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress.
-# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
-# Model of 2025-08-18.
+# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
+# How To Scale Your Model of 2025-08-18.
 sharp_reduce_time = None  # TODO: your answer
 
 
 # Question ragged_exchange_time [us]
-# Tokens go to 8 experts, one on each GPU of a H100 node, and at most to 5 experts per token.
-# Stored with a place for every expert, the array is bfloat16[8192, 8, 7168]. How long does the
+# One H100 node has 8 experts, one on each GPU, and each token goes to at most 5 of them. In the
+# dense array each token has a part for every expert: bfloat16[8192, 8, 7168]. How long does the
 # ragged all-to-all take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N.
-# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
-# Model of 2025-08-18.
+# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
+# How To Scale Your Model of 2025-08-18.
 ragged_exchange_time = None  # TODO: your answer
 
 
 # Question gpu_least_batch [token]
 # 512 H100 GPUs in nodes of 8 train a mixture of 32 experts, 3 per token, with FSDP over all GPUs.
-# The data sheet says 1.98 PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on
-# is the communication fully overlapped?
+# The data sheet says 1.98 PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens
+# *per GPU* at which the communication is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of
 # V = E·4·D·F bytes between nodes, which take V / W_node.
-# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
-# Model of 2025-08-18.
+# Hardware: H100: bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of
+# 2025-08-18.
 gpu_least_batch = None  # TODO: your answer
 
 
@@ -134,11 +130,12 @@ gpu_least_batch = None  # TODO: your answer
 # needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, it is max(65, 63) = 65 µs.
 #
 # **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
-# any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+# any number of GPUs. That is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs. Published measurements show a gain of
+# about 30 %.
 #
 # **Ragged all-to-all.** A mixture of experts sends each token to k experts.
 #
-# **In real systems.** Data parallelism over two nodes is therefore cheap, and models limit each token's experts to few
-# nodes.
+# **In real systems.** Data parallelism over two nodes is cheap, as in the small case, and models limit each token's
+# experts to few nodes.
 #
 # **Read on.** *How To Scale Your Model*, "How to Think About GPUs".

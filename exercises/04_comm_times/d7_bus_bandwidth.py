@@ -23,10 +23,10 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 
 | collective | S, per rank | factor |
 |---|---|---|
-| all-reduce | the array, in = out | 2·(n − 1)/n |
+| all-reduce | the array; input and output are equally large | 2·(n − 1)/n |
 | reduce-scatter | the input, which is n times the output | (n − 1)/n |
 | all-gather | the output, which is n times the input | (n − 1)/n |
-| all-to-all | the rank's buffer, in = out | (n − 1)/n |
+| all-to-all | the rank's buffer; input and output are equally large | (n − 1)/n |
 | broadcast, reduce | the array | 1 |
 
 **What is checked**
@@ -65,7 +65,8 @@ def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
 
 
 # Question reduce_bus_bandwidth [GB/s]
-# 4 H100 GPUs of one node all-reduce an array of 580 MB in 2.8 ms. Which bus bandwidth is that?
+# 4 H100 GPUs of one node all-reduce an array of 580 MB in 2.8 ms. Which bus bandwidth do they
+# reach?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array; 1 MB is 10^6
@@ -83,9 +84,9 @@ scatter_from_bus_time = None  # TODO: your answer
 
 
 # Question puzzle_bus_bandwidth [GB/s]
-# A benchmark on 8 H100 GPUs of one node prints 255 GB/s for an all-reduce, its bus bandwidth, and
-# 28.7 GB/s for a reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t.
-# What is the reduce-scatter's bus bandwidth?
+# A benchmark on 8 H100 GPUs of one node prints the bus bandwidth of an all-reduce, 255 GB/s. For
+# a reduce-scatter it prints 28.7 GB/s, computed as (bytes that *come out* of a rank) · (n-1)/n /
+# t. What is the reduce-scatter's bus bandwidth?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: bus bandwidth: the bytes that a rank must send, over time.
@@ -94,15 +95,15 @@ puzzle_bus_bandwidth = None  # TODO: your answer
 
 # ## Going further
 #
-# **The least that a rank sends** is the factor times S. In a broadcast or a reduce, the root sends S, or each rank of a
-# chain sends S.
+# **The least that a rank sends** is the factor times S. In a broadcast the root sends S. In a reduce along a chain each
+# rank but the root sends S.
 #
 # **A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it
-# 70. Four times as many bytes go *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A
-# listener asks whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the
-# right factor but the wrong S. With S = in = 4·out it shows 280, so the wires are as busy as in the all-reduce.
-# (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297 and 301.) The small case has these numbers.
+# 70. Four times as many bytes go *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener
+# asks whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor but
+# the wrong S. With S = in = 4·out it shows 280, so the wires are as busy as in the all-reduce. (The unit is GiB/s, bytes
+# / 2³⁰: 277 and 280 GiB/s are 297 and 301 GB/s.) The small case has these numbers.
 #
-# **In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
+# **In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the links, and algbw with your training step.
 #
 # **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.

@@ -1,8 +1,8 @@
 """# D8 What fits: optimizer state, KV cache, and the time of a decode step
 
 Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state.
-Decoding keeps the KV cache: a key and a value for each token in every layer. In each decode step every chip
-reads its part of the weights and of the cache once, and makes one token per sequence.
+Decoding keeps the KV cache: a key and a value for each token in every layer. A decode step makes one token per
+sequence, and every chip reads its part of the weights and of the cache once.
 
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
@@ -29,11 +29,11 @@ seconds.
 | check | rule | small case |
 |---|---|---|
 | `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
-| `decode_step_time`: batches that wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
+| `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same | 21 ms |
 
 **Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts it over all chips.
+float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
@@ -63,9 +63,9 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     """Return the least seconds to decode one token of each sequence.
 
     Args:
-        params: parameters; weight_bytes: bytes of *one* of them.
-        kv_bytes_per_token: over all layers. sequences: B; tokens: of context in each.
-        chips: N, over which weights and cache are cut evenly. flops, hbm_bandwidth: of one chip.
+        params: P, the number of parameters; weight_bytes: bytes of *one* parameter.
+        kv_bytes_per_token: bytes of cache, over all layers. sequences: B; tokens: tokens of context in each sequence.
+        chips: N; weights and cache are cut evenly over the chips. flops, hbm_bandwidth: C and W_hbm of one chip.
     """
     # TODO: write this function
     raise NotImplementedError("decode_step_time")
@@ -82,7 +82,7 @@ state_per_chip = None  # TODO: your answer
 
 # Question cache_of_batch [GB]
 # A model has 80 layers, 64 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
-# large is it for 12 sequences of 8192 tokens?
+# large is the cache for 12 sequences of 8192 tokens?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: all chips together; 1 GB is 10^9 bytes.
@@ -92,14 +92,13 @@ cache_of_batch = None  # TODO: your answer
 # Question decode_step [ms]
 # A model of 70 billion parameters in int8, computing in bfloat16, with 80 kB of KV cache per
 # token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one of 768 others,
-# with 256 tokens of context each. How long do the two take at least?
+# with 256 tokens of context each. How long do the two steps take at least?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: weights and cache are read once per step; attention, then the longer of reading weights
 # and computing; 1 kB is 10^3 bytes.
-# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
-# To Scale Your Model of 2025-02-04.
+# Hardware: v5e: HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 decode_step = None  # TODO: your answer
 
 
@@ -108,11 +107,11 @@ decode_step = None  # TODO: your answer
 # **Units.** 2³⁰ bytes (GiB) are 7 % more than a GB.
 #
 # **What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
-# chip. FSDP (ZeRO-3) keeps one copy on all chips. In the small case, 210 + 30 GB fit into 16 · 16 GB.
+# chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 + 30 GB fit into 16 · 16 GB.
 #
-# **Batches.** Small batches wait for the weights, large ones for the cache.
+# **Batches.** Steps of small batches wait for the weights, steps of large batches for the cache.
 #
-# **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make this sum smaller.
+# **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make the cache smaller.
 #
 # **Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory
 # accounting.

@@ -1,7 +1,7 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
-to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
+Chips of a ring have wires to their neighbours only. Every collective repeats one step, the *hop*: all devices send to
+the next device at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
 Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
@@ -34,7 +34,7 @@ device receives zeros. So a ring without its last pair, (N − 1, 0), gives wron
 bandwidth of a link.
 
 **Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
-3/4 of the array. On x=3 it is two hops of 800 bytes.
+3/4 of the array. On x=3 there are two hops of 800 bytes.
 
 Check your work: shardlings check e1_ring_all_gather
 For all exercises of this module: README.md, or shardlings show 05_rings
@@ -68,9 +68,9 @@ ring_gather_bytes = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one
 # direction of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 ring_gather_one_way_time = None  # TODO: your answer
 
 
@@ -78,8 +78,8 @@ ring_gather_one_way_time = None  # TODO: your answer
 #
 # The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-# ring; `k` is work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+# ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 #
 # ```
 # one way: 333.896 us, 7 permutes, 23% of their time overlapped

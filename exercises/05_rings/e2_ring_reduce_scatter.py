@@ -20,7 +20,7 @@ reverse.
 | | shape | meaning |
 |---|---|---|
 | `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
-| returns | float32[I/N, J] | on device i: the sum of all chunks number i |
+| returns | float32[I/N, J] | on device i: the sum of chunk i of every device |
 
 **What is checked**
 
@@ -61,32 +61,32 @@ def ring_reduce_scatter(a):
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one
 # direction of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 ring_scatter_one_way_time = None  # TODO: your answer
 
 
 # Question ring_scatter_small_time [us]
-# On 8 v4p chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as
-# bfloat16[128, 512], then for one of bfloat16[640, 512]. How long do the two take?
+# On 8 v4p chips, your `ring_reduce_scatter` runs twice: for a small partial sum, bfloat16[128,
+# 512], then for one of bfloat16[640, 512]. How long do the two runs take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk /
 # W1.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 ring_scatter_small_time = None  # TODO: your answer
 
 
 # ## Going further
 #
 # Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
-# place too early, the sums are right and on the wrong devices.
+# place too early, the sums are right but on the wrong devices.
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
-# which form a ring; `k` is work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
+# which form a ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 #
 # ```
 # one way: 385.046 us, 7 permutes, 0% of their time overlapped
@@ -95,6 +95,8 @@ ring_scatter_small_time = None  # TODO: your answer
 # link x+  permute· permute·· permute·  permute· permute·  permute· permute··
 # ```
 #
-# **In real systems.** Gradients in ZeRO and FSDP, the second matmul of a sequence-parallel layer.
+# **In real systems.** ZeRO and FSDP reduce-scatter gradients, and a sequence-parallel layer the result of its second
+# matmul.
 #
-# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why an all-gather and a
+# reduce-scatter are transposes).

@@ -1,8 +1,8 @@
 """# E3 An all-reduce from hops
 
 Every device holds a partial sum of `A[I, J]`, and all of them need the total. The ring all-reduce cuts the array into N
-chunks and goes round twice. A reduce-scatter leaves each device with one finished chunk. An all-gather then brings the
-chunks to every device.
+chunks, which go round the ring twice. A reduce-scatter leaves each device with one finished chunk. An all-gather then
+brings the chunks to every device.
 
 ```
    three devices: the chunk and (summed over how many); then finished chunks
@@ -27,8 +27,8 @@ chunks to every device.
 |---|---|---|
 | every device holds the sum | | |
 | 2 (N − 1) `ppermute`s and no other collective | | 6 |
-| to neighbours, from each device | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
-| to neighbours, in total | exactly 2·(N − 1)·V bytes | 138,240 bytes |
+| what each device sends to neighbours | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
+| what all devices send to neighbours | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
 Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
 are finished.
@@ -70,20 +70,21 @@ ring_reduce_total_bytes = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 ring_reduce_one_way_time = None  # TODO: your answer
 
 
 # ## Going further
 #
 # **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-# 3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes
-# approach 2·V, but the bytes of whole arrays grow without limit. No ring needs less than 2·(N − 1)·V/N.
+# 3 · 23,040 = 69,120 bytes per device. On x=8 a device sends 161,280 bytes as whole arrays, or 40,320 bytes as chunks.
+# With more devices the ring's bytes approach 2·V, but the bytes of whole arrays grow without limit. No all-reduce on a
+# ring needs fewer than 2·(N − 1)·V/N bytes per device.
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
-# which form a ring; `k` is work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
+# which form a ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 #
 # ```
 # one way: 718.942 us, 14 permutes, 11% of their time overlapped

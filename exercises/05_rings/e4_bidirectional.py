@@ -35,7 +35,7 @@ half of it each way. Do not send it twice.
 one-way bandwidth of a link.
 
 **Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead
-of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
+of three. On x=5: four permutes of 480 bytes (two each way), in two rounds instead of four.
 
 Check your work: shardlings check e4_bidirectional
 For all exercises of this module: README.md, or shardlings show 05_rings
@@ -59,22 +59,21 @@ def bidi_all_gather(a):
 # Answer in us (a bare number), or with a unit.
 # Model: both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one
 # direction of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 bidi_gather_time = None  # TODO: your answer
 
 
 # Question bidi_time_saved [us]
-# On a ring of 8 v5p chips two arrays are gathered, one as small as bfloat16[96, 256] and one of
+# On a ring of 8 v5p chips two arrays are gathered, a small one of bfloat16[96, 256] and one of
 # bfloat16[2304, 256]. By how much are two calls of `bidi_all_gather` faster than two of
 # `ring_all_gather`, which sends one way?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: a round takes the longer of 1 us and the bytes of a shard / W1.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); hop 1 us; table
+# 2026-11, from How To Scale Your Model of 2025-02-04.
 bidi_time_saved = None  # TODO: your answer
 
 
@@ -84,8 +83,8 @@ bidi_time_saved = None  # TODO: your answer
 # counts. Another scheme halves each shard and sends one half all the way round in each direction. It sends equally many
 # bytes, but in N − 1 rounds.
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-# ring; `k` is work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+# ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 #
 # ```
 # one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped

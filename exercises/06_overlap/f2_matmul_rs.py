@@ -22,7 +22,7 @@ at a time: compute the next block while the sum travels.
 | `w` | [F/Y, D] | `P("y", None)` |
 | returns | [B/X, D/Y] | `P("x", "y")` |
 
-All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
+All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 
 **What is checked**
 
@@ -30,7 +30,7 @@ All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 |---|---|---|
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
-| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
+| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
 | in time, on eight v5e chips | 75 % of what overlap can gain; step ≤ 1.35 · matmuls | |
 | never the partial sums of all N blocks at once | | |
@@ -40,8 +40,8 @@ A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be
 **Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of a device's rows of `Out`.
 W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
 
-**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four
-matmuls [5, 21] · [21, 15].
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes. A device sends 900 bytes in three
+hops. Four matmuls [5, 21] · [21, 15].
 
 Check your work: shardlings check f2_matmul_rs
 For all exercises of this module: README.md, or shardlings show 06_overlap
@@ -77,30 +77,30 @@ matmul_rs_bytes = None  # TODO: your answer
 # Answer with a bare number.
 # Model: a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C;
 # both start without delay.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 matmul_rs_hides_from = None  # TODO: your answer
 
 
 # Question matmul_rs_time_saved [us]
-# Two matmuls on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384] · W[16384, 12288], then
-# T[6144, 40960] · W[40960, 12288]; y cuts F and G. How much time do two calls of `matmul_rs`
+# Two matmuls run on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384] · W[16384, 12288],
+# then T[6144, 40960] · W[40960, 12288]; y cuts F and G. How much time do two calls of `matmul_rs`
 # save, compared with two whole matmuls that each end in `jax.lax.psum_scatter`?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C;
 # both start without delay; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 matmul_rs_time_saved = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
-# chips, which form a ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
+# chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
+# us.
 #
 # ```
 # right: 12,021.875 us, 7 permutes, 100% of their time overlapped
@@ -115,7 +115,7 @@ matmul_rs_time_saved = None  # TODO: your answer
 #
 # all matmuls first: 17,323.294 us, 7 permutes, 0% of their time overlapped
 #         │0                  │5,000             │10,000             │15,000
-# compute product═════════════════════════════════════k  k  k   k  k   k  k  k
+# compute matmul══════════════════════════════════════k  k  k   k  k   k  k  k
 # link y+                                             P·· P· P··P·· P··P·· P··
 # ```
 #
@@ -123,9 +123,9 @@ matmul_rs_time_saved = None  # TODO: your answer
 # matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
 # overlap: there the hop needs the matmul. Unrolled, both give the first picture.
 #
-# **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
-# right here.
+# **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. The grader
+# accepts both.
 #
-# **In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+# **In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

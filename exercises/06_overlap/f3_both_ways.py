@@ -26,19 +26,19 @@ Send half of each block one way round and half the other way, so that a hop take
 |---|---|---|
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
-| in one direction at most ⌊N/2⌋ blocks, or N − 1 larger halves | | 540 bytes with halves |
-| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
+| in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
+| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| in time, on eight v5e chips: matmuls run beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 · matmuls) | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
-halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only once). A
-matmul may be split into parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
+one. You may halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only
+once). A matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180
-bytes: 540 bytes each way, 1080 in all.
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three rounds sends half
+of it, 180 bytes, each way: 540 bytes each way, 1080 in all.
 
 Check your work: shardlings check f3_both_ways
 For all exercises of this module: README.md, or shardlings show 06_overlap
@@ -79,23 +79,21 @@ both_ways_bytes = None  # TODO: your answer
 # Answer with a bare number.
 # Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
 # matmuls of a round take FLOPs / C; not rounded.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 both_ways_most_chips = None  # TODO: your answer
 
 
 # Question both_ways_time_saved [us]
-# A[6144, 8192] (D over y) is multiplied first by W[8192, 14336], then by W[8192, 28672], in
-# bfloat16 on a ring of 8 v4p chips. How much time do two `both_ways_ag_matmul` save, compared
-# with two `ag_matmul`, which go one way?
+# A[6144, 8192] (y cuts D) is multiplied first by W[8192, 14336], then by W[8192, 28672], in
+# bfloat16 on a ring of 8 v4p chips. How much time do two calls of `both_ways_ag_matmul` save,
+# compared with two calls of `ag_matmul`, which go one way?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
 # matmuls of a round take FLOPs / C.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 both_ways_time_saved = None  # TODO: your answer
 
 
@@ -104,8 +102,9 @@ both_ways_time_saved = None  # TODO: your answer
 # In `both_ways_matmul_rs` the halves of each sum travel in opposite directions. If all sums go one way round, the step
 # takes 1.6 times as long as its matmuls.
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
-# chips, which form a ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
+# chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
+# us.
 #
 # ```
 # one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
@@ -126,6 +125,6 @@ both_ways_time_saved = None  # TODO: your answer
 # ```
 #
 # **In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
-# reads and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
+# reads and writes all of `C`, or takes half the rows. Compare the memory traffic of halved rows and halved columns.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).

@@ -2,7 +2,7 @@
 
 Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
 differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if
-an operand does, and `psum` over x ends the variation. JAX refuses a program whose types do not fit.
+an operand does, and the result of `psum` over x does not vary along x. JAX refuses a program whose types do not fit.
 
 ```
    broken_decay   start    zeros        f32[6]        equal on all devices
@@ -25,11 +25,11 @@ A *cast* makes a type varying, and changes no number.
 
 | check | rule | small case |
 |---|---|---|
-| `squares`: value | the sums of rows, cut over x, and of columns, whole | |
+| `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
 | `decay`, `means`: value | the result, whole on every device, and its gradient | |
 | each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
 
-Leave `check_vma` on. Turned off, `decay` has the right values and still fails. Without types JAX takes the result
+Leave `check_vma` on. If it is off, `decay` has the right values but fails a check. Without types JAX takes the result
 of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
 
 **Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
@@ -105,9 +105,9 @@ def means(x, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: an all-reduce on a ring takes the longer of X hops of 1 us (X/2 for each of its two
 # phases) and 2 V / W, W both directions of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 loop_time = None  # TODO: your answer
 
 
@@ -117,6 +117,6 @@ loop_time = None  # TODO: your answer
 # more for each mesh axis that does not cut x.
 #
 # **In real systems.** JAX's error message itself offers `check_vma=False`. That also silences the message about a
-# missing psum. One device's share is then taken for the whole.
+# missing psum. JAX then takes one device's share of the sum for the whole sum.
 #
 # **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".

@@ -31,8 +31,8 @@ backward pass the gradient of x comes in parts, because every device used x.
 | `f`, `g`: value | results and gradients as in the first table | |
 | `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
 | `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
-| each block: value | y and all three gradients are those of one device | |
-| each block: what is sent | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+| each block: value | y and all three gradients equal those of the uncut block on one device | |
+| each block: what is sent | one all-reduce in each pass, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
 
 Allowed: y and dx may travel in one all-reduce.
 
@@ -105,27 +105,28 @@ gated_bytes = None  # TODO: your answer
 
 
 # Question layers_time [ms]
-# A model has 64 layers on a ring of 8 v4p chips. Each layer has an attention block and a block as
-# above, both with f and g. Activations and their gradients are bfloat16[6144, 5120]. How many ms
-# do the all-reduces of a training step take?
+# A model has 64 layers on a ring of 8 v4p chips. Each layer has an attention block and an MLP
+# block as above, both with f and g. Activations and their gradients are bfloat16[6144, 5120]. How
+# many ms do the all-reduces of a training step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing
 # runs beside it.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 layers_time = None  # TODO: your answer
 
 
 # ## Going further
 #
 # **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
-# devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+# devices. JAX adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
 #
-# **A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. Two such places
-# have two casts, and two all-reduces in the backward pass. If you cast once yourself, there is one all-reduce.
+# **A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. If the program
+# has two such places, JAX makes two casts, and two all-reduces in the backward pass. If you cast once yourself, there is
+# one all-reduce.
 #
-# **In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
+# **In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants works like this.
 #
 # **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".

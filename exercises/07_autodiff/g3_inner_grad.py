@@ -42,7 +42,7 @@ it gets.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of the mean over all rows | 3 |
-| what is sent | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
+| what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
@@ -75,13 +75,13 @@ def grad_vma_off(w, rows, targets):
 
 
 def grad_vma_on(w, rows, targets):
-    """Return the gradient of grad_vma_off, with check_vma=True."""
+    """Return the gradient that grad_vma_off returns, with check_vma=True."""
     # TODO: write this function
     raise NotImplementedError("grad_vma_on")
 
 
 def grad_in_both(w, rows, targets):
-    """Return the gradient of grad_vma_off, with check_vma=True and with check_vma=False."""
+    """Return the gradient that grad_vma_off returns, with check_vma=True and with check_vma=False."""
     # TODO: write this function
     raise NotImplementedError("grad_in_both")
 

@@ -31,7 +31,7 @@ the sum over micro-batches and devices. One sum over devices, after the loop, is
 Two ways are right:
 
 - **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. It allows the gradient to stay
-  *unreduced*: each device holds another part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
+  *unreduced*: each device holds a different part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
   `reshard` to `P()` after the loop.
 - **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
   at the end.
@@ -39,7 +39,7 @@ Two ways are right:
 **Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
 
 **Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
-bytes. One per layer and micro-batch would send 2592 for four micro-batches.
+bytes. One all-reduce per layer in each of four micro-batches would send 2592.
 
 Check your work: shardlings check g4_accumulation
 For all exercises of this module: README.md, or shardlings show 07_autodiff
@@ -52,7 +52,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def loss(ws, rows):
-    """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
+    """Return half the sum of squares of the output of layers ws[L, D, D] for rows[b, D]: all rows, or one device's."""
     made, _ = jax.lax.scan(lambda h, w: (jax.nn.sigmoid(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
@@ -74,9 +74,9 @@ def accumulate(ws, xs, *, mesh):
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 accumulated_saving = None  # TODO: your answer
 
 
@@ -88,15 +88,15 @@ accumulated_saving = None  # TODO: your answer
 # Answer in token (a bare number), or with a unit.
 # Model: 6 FLOPs per parameter and token at the chip's bfloat16 peak; a ring; an all-reduce takes
 # 2 V / W, W both directions of a link; nothing runs beside it.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 accumulated_tokens = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. In such a
-# loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+# **In real systems.** `no_sync` of PyTorch's DDP and the accumulation loops of JAX training frameworks work like this. In
+# such a loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
 #
 # **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.

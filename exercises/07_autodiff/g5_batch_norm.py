@@ -27,7 +27,7 @@ are those of each column over all rows of the batch. The variance is the mean of
 | layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
 | forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
-| backward pass | backward pass: at most as many bytes over dp | 72 bytes |
+| backward pass | backward pass: no more bytes over dp than forward | 72 bytes |
 
 Allowed: two all-reduces of D numbers that do not wait for one another.
 
@@ -63,9 +63,9 @@ def batch_norm(x, *, mesh):
 # Question two_pass_cost [us]
 # A network has 20 batch norm layers of 256 columns, over 8 devices. In a layer written as above
 # no all-reduce waits for another, so each pass takes the time of one all-reduce. Another program
-# computes the mean with one all-reduce, then the variance around it with a second. In its
-# backward pass, too, one all-reduce waits for another. How many us longer is the communication of
-# its step?
+# computes the mean with one all-reduce, then the variance around it with a second. In the
+# backward pass of this program, too, one all-reduce waits for another. By how many us does the
+# communication of a step take longer in this program than with layers as above?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: rings of v5p; these all-reduces are so small that only their hops count: 1 us per hop,
@@ -79,8 +79,8 @@ two_pass_cost = None  # TODO: your answer
 # deviations, both terms are nearly equal, and few digits are left. A program can first subtract a number that all devices
 # know, such as a running mean. The data of this exercise need no such step.
 #
-# **In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
-# than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no
-# communication.
+# **In real systems.** The sums of a layer have a few KB, and hops take longer than bytes. So one all-reduce is better
+# than two. PyTorch offers batch norm over all devices as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and
+# need no communication.
 #
 # **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.

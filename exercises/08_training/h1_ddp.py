@@ -1,8 +1,8 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change it
-without an error:
+devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
   over real rows.
@@ -37,8 +37,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps is that of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns, also if devices have equal rows | |
-| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+| dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
@@ -68,8 +68,8 @@ def ddp_step(params, x, y, real, key, *, mesh):
 
 # Question ddp_loss [x]
 # Two devices have 512 tokens each. On the first, 400 tokens are real and have the mean loss 1.25.
-# On the second, 50 tokens are real and have the mean loss 4.5. The others are padding. What is
-# the loss of the batch?
+# On the second, 50 tokens are real and have the mean loss 4.5. All other tokens are padding. What
+# is the loss of the batch?
 #
 # Answer with a bare number.
 # Model: the mean over all real tokens; a bare number.
@@ -84,15 +84,15 @@ ddp_loss = None  # TODO: your answer
 # Answer in ms (a bare number), or with a unit.
 # Model: 2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth
 # only: an all-reduce takes 2 V / W, W both directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 ddp_unhidden = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
-# of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
+# **In real systems.** `DistributedDataParallel`. Trainers of language models have divided the loss by the number of
+# tokens on each device, or in each micro-batch. The loss looked right, and short sequences counted too much.
 #
 # **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.

@@ -1,8 +1,9 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
-With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
-gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them. With
+ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices gather the
+new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes than plain data
+parallelism.
 
 ```
         one device of four                      all devices
@@ -25,7 +26,7 @@ y)²` over all rows and columns. Let g be the gradient of all parameters togethe
 | `opt` m, v | float32[S], zeros at first | `P("dp")` |
 | `opt` t | int32[]: steps done | whole |
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
-| returns | (params, opt, loss before the step) | in their layouts above; loss whole |
+| returns | (params, opt, loss before the step) | layouts as above; the loss is whole |
 
 S is a multiple of N and at least the number of parameters. You choose the order of the parameters in m and v.
 
@@ -35,7 +36,7 @@ S is a multiple of N and at least the number of parameters. You choose the order
 |---|---|---|
 | value | after each of five steps loss, parameters and t are those of AdamW on one device | |
 | layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
-| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 more for single numbers | 792 bytes |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 bytes more for single numbers | 792 bytes |
 
 **Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
 

@@ -27,15 +27,15 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 | loss, gradient | those of the whole batch; gradients cut as `ws` | |
 | forward pass | one all-gather per layer, of that layer alone | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: at most two gathered layers and one whole gradient, beside its own parts and activations | |
+| memory | dp=8: besides its own parts and activations, at most two gathered layers and one whole gradient | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
 **Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
-three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather a device sends its 1600 bytes
+over three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
 
 Check your work: shardlings check h4_fsdp
 For all exercises of this module: README.md, or shardlings show 08_training
@@ -68,9 +68,9 @@ def fsdp_loss(ws, x, *, mesh):
 # - "ahead": {"small": ..., "large": ...}
 # with small in ms, large in ms (bare numbers), or with units. Model: ring: a gather takes V / W,
 # W both directions of a link; a matmul takes its FLOPs at the chip's rate. Hardware: v5p: ICI
-# 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on axes that are
-# multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16 4.59e14 FLOP/s; hop
-# 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on axes that are
+# multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 #
 fsdp_forward_times = None  # TODO: your answer
 
@@ -88,9 +88,9 @@ fsdp_step_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: four layers of float32[4096, 4096] and 16,384
-# rows on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R`
-# is an all-reduce, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: four layers of float32[4096, 4096] and 16,384
+# rows on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core, `G` is an
+# all-gather and `R` is an all-reduce; times are in us.
 #
 # ```
 # ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped
@@ -117,7 +117,7 @@ fsdp_step_bytes = None  # TODO: your answer
 # ties the second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
 #
 # **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
-# finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
+# finishes a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of the round
 # before.
 #
 # **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.

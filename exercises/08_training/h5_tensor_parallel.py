@@ -23,9 +23,9 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which is w1, then w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3 |
 
-Allowed: `init` may draw whole weights on each device and keep a part. They then do not depend on N.
+Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
 
 After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
@@ -33,11 +33,11 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 | check | rule | small case |
 |---|---|---|
-| `gated_mlp`: value | y and gradients of one device; those of x and b are whole | |
+| `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
 | `init`: spread | each device returns its part, variance as above, nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
-| `fused_columns` | the order; `ValueError` where N does not divide F | |
+| `fused_columns` | the order; `ValueError` if N does not divide F | |
 
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
@@ -94,16 +94,16 @@ def fused_columns(F, N):
 # Answer in us (a bare number), or with a unit.
 # Model: ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a
 # link; nothing overlaps.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 gated_mlp_time = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get gates and the last
-# devices get their partners. All shapes fit and no error occurs, but the model is wrong.
+# **In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get columns of w1 and the
+# last devices get the matching columns of w3. All shapes fit and no error occurs, but the model is wrong.
 #
 # **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
 # for Training".

@@ -32,8 +32,8 @@ gradients with `jax.grad`.
 | value, gradients | right numbers; gradients laid out as their arrays | |
 | weights | the forward pass, in `shard_map`, sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | the forward pass sends over y one gather and one scatter: 8BD/X · (Y−1)/Y bytes | 96 bytes |
-| backward pass | it sends at most twice these bytes over x and 1.5 times over y | 1440 and 144 bytes |
-| | both passes: at most 15BDF/(XY) FLOPs; the matmuls need 12BDF/(XY), and 2 more to compute H again; all else at most 2 | 3600 FLOPs |
+| backward pass | it sends at most twice the forward bytes over x and 1.5 times over y | 1440 and 144 bytes |
+| | both passes: at most 15BDF/(XY) FLOPs of matmuls (they need 12BDF/(XY), and 2 to compute H again), and 2BDF/(XY) of all else | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 

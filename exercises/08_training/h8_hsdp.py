@@ -28,8 +28,8 @@ columns.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of all rows, and its norm, laid out as above | |
-| far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
-| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
+| far | over rep: 2 (R−1)/R · V/S bytes, and 32 bytes more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 bytes more | 720 + 32 bytes |
 
 So a device has to sum all M micro-batches before it sends anything.
 
@@ -71,14 +71,13 @@ def hsdp_grads(w, x, y, *, mesh):
 # Model: near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth
 # of the node's egress for each GPU; one after the other.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
-# Model of 2025-08-18.
+# node; table 2026-11, from How To Scale Your Model of 2025-08-18.
 hsdp_time = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). There `rep` is the data-centre
-# network between nodes or pods.
+# **In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). In such meshes `rep` runs over the
+# data-centre network between nodes or pods.
 #
 # **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.

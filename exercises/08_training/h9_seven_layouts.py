@@ -37,15 +37,15 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 |---|---|
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
-| | no matmul twice; in 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and mixtures |
+| | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
+| `hides_behind` | the list, also for other axis names and mixed layouts |
 
 Allowed: permutes in place of a collective.
 
 **Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times W is the both-way bandwidth of a link.
 
-**Small case.** float32, B=20, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [20, 24]:
-1440. In 7, 3/4 of W[12, 24] and 1/2 of C[5, 24]: 864 + 240.
+**Small case.** float32, B=20, E=24, x=4, y=2. Bytes per layer: scheme 2 sends 3/4 of W, 1728. Schemes 5 and 6
+send 3/4 of [20, 24], 1440. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240.
 
 Check your work: shardlings check h9_seven_layouts
 For all exercises of this module: README.md, or shardlings show 08_training
@@ -72,7 +72,8 @@ def stack(a, ws, *, mesh, scheme):
     """Return A · ws[0] · ws[1] · ..., with the result of each layer laid out as A.
 
     Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
-    Returns: float32[B, E], sharded as a. In 4 JAX cannot see that the gathered array is equal along y: use check_vma=False.
+    Returns: float32[B, E], sharded as a. In scheme 4 JAX cannot see that the gathered array is equal along y: use
+        check_vma=False.
     """
     # TODO: write this function
     raise NotImplementedError("stack")
@@ -95,34 +96,34 @@ def hides_behind(act, weight, hops):
 
 # Question mixed_layer_time [ms]
 # Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of a 4x4x8 slice of v4p: x
-# and y wrap around. Take a layer in the middle of a deep stack. How long do a batch of 6144 rows
-# and a batch of 57344 rows take in it, one after the other?
+# and y wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch
+# of 6144 rows and a batch of 57344 rows, one after the other?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings along x and y with separate links; W is gathered ahead of time; V bytes take V / W,
 # W both directions of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 mixed_layer_time = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: three layers of float32[16384, 16384] and 32,768
-# rows on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S`
-# is a reduce-scatter, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: three layers of float32[16384, 16384] and 32,768
+# rows on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core, `G` is an
+# all-gather and `S` is a reduce-scatter; times are in us.
 #
 # ```
 # scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped
 #         │0            │20,000
-# compute k       product═D══════product═
+# compute k       matmul══matmul═matmul══
 # link x+ G·······G·······G······
 # link x- G·······G·······G······
 #
 # scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time overlapped
 #         │0            │20,000       │40,000       │60,000        │80,000
-# compute product═               product═              product═
+# compute matmul══               matmul══              matmul══
 # link x+         reduce_scatter·        S·············        reduce_scatter·
 # link x-         reduce_scatter·        S·············        reduce_scatter·
 # ```
@@ -132,11 +133,11 @@ mixed_layer_time = None  # TODO: your answer
 #
 # **Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
 # collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
-# other parts, in 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
+# other parts, in layout 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
 #
 # **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
-# longer than the matmul. In 2 a matmul takes as long as the gather that it overlaps if a chip's rows equal its FLOP/s
-# divided by a link's byte/s (D5).
+# longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of rows is its
+# FLOP/s divided by a link's byte/s (D5).
 #
 # **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
 # exercise is layout 6 in hops; here that is F3.

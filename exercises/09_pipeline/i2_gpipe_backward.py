@@ -1,8 +1,8 @@
 """# I2 The backward pass of a pipeline
 
 I1's pipeline learns. When the last device has all outputs, gradients run in the other direction. In a tick a device
-receives the gradient of its output and sends the gradient of its input to the device before. For that it needs the
-input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
+receives the gradient of its output and sends the gradient of its input to the previous device. To compute a gradient it
+needs the input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
@@ -28,16 +28,16 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 | check | rule, per device | small case |
 |---|---|---|
 | loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
-| ticks | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| ticks | M + P − 1 ticks in each pass; permutes, and one all-reduce of the loss | 2 · 6 ticks |
 | memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
-Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
-follow the memory of a program of more than 5,000 operations.
+Inputs of every layer, or a gradient per micro-batch, take too much memory. Write the ticks as loops: the grader
+cannot follow the memory of a program of more than 5,000 operations.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output and
-a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
+**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
+and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
 compute the stage again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
@@ -83,9 +83,7 @@ gpipe_stash = None  # TODO: your answer
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: only arithmetic, at the peak rate; the backward pass computes each stage again.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: bf16 4.59e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gpipe_step_time = None  # TODO: your answer
 
 

@@ -20,13 +20,13 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. The next begins when one has ended.
+A rank runs its operations one after the other. Each operation begins when the one before it has ended.
 
 | operation | ends |
 |---|---|
 | `("send", to, name)` | when its message is received |
 | `("isend", to, name)` | at once; the message is then on its way |
-| `("wait", name)` | when the message of this rank's last `isend` of that name is received |
+| `("wait", name)` | when the message of this rank's latest `isend` with this name is received |
 | `("recv", source, name)` | when a message from `source` is there; it receives the oldest message that is not received yet |
 | `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
 
@@ -37,15 +37,15 @@ A rank runs its operations one after the other. The next begins when one has end
 | messages | with send and recv |
 | isend | with isend and wait, too |
 | groups | with all_reduce in groups |
-| mixed | with all of them together |
+| mixed | with all these operations together |
 
-A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
-end together, or that do not wait for each other, have no fixed order.
+A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
+Operations that end together, or that do not wait for each other, have no fixed order.
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
-If rank 2 sent to rank 0, it would be stuck too, because rank 0 never receives.
+If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
 For all exercises of this module: README.md, or shardlings show 09_pipeline
@@ -73,20 +73,20 @@ def run_ranks(programs):
 # Answer in ms (a bare number), or with a unit.
 # Model: a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a
 # time; 1 GB is 10^9 bytes.
-# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
-# Model of 2025-08-18.
+# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
+# How To Scale Your Model of 2025-08-18.
 blocking_ring_time = None  # TODO: your answer
 
 
 # Question alternating_ring_time [ms]
-# Here all even ranks of such a ring send first, and all odd ranks receive first. 8 A100 do this,
-# and after them 7 A100, with arrays of 3 GB each time. How long do the two rings take together?
+# In a ring as in `blocking_ring_time` all even ranks send first, and all odd ranks receive first.
+# 8 A100 do this, and then 7 A100, with arrays of 3 GB each time. How long do the two rings take
+# together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: as above.
-# Hardware: A100: 300 GB/s out of each GPU into the switch of its node of 8; HBM 80 GB at 2.0e12
-# B/s; bf16 3.1e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of 2025-08-18.
+# Hardware: A100: 300 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
+# How To Scale Your Model of 2025-08-18.
 alternating_ring_time = None  # TODO: your answer
 
 

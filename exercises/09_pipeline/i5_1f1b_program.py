@@ -29,10 +29,10 @@ in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the d
 |---|---|---|
 | value | loss and gradient are those of one device | |
 | ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
-| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; a stash of M inputs fails | 4 inputs |
 
-On pp=4 the clock also counts ticks: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a loop,
-because the grader cannot follow unrolled ticks.
+On pp=4 the clock also counts ticks: with these small arrays a tick takes as long as its hop, 1 us. Write the ticks as a
+loop, because the grader cannot follow unrolled ticks.
 
 Allowed: F and B of two micro-batches in one tick, which takes M + 2P − 2 ticks and a stash of 2P − 1 inputs; a copy of
 the stash in each tick.
@@ -88,9 +88,7 @@ stash_saved = None  # TODO: your answer
 # Answer in ms (a bare number), or with a unit.
 # Model: only arithmetic, at the peak rate; a tick takes as long as a B, which computes the stage
 # again.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: bf16 2.75e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 lock_step_time = None  # TODO: your answer
 
 
@@ -101,7 +99,7 @@ lock_step_time = None  # TODO: your answer
 # GPipe's takes (M + P − 1) · 4. The program saves memory and costs time. If each device has its own program, 1F1B also
 # takes (M + P − 1) · 4.
 #
-# **Both in one tick.** The allowed form has M + 2P − 2 ticks of 4 units.
+# **Both in one tick.** A program with an F and a B in each tick has M + 2P − 2 ticks of 4 units.
 #
 # **In real systems.** Megatron and DeepSpeed use 1F1B, with a separate program on each device.
 #

@@ -1,8 +1,8 @@
 """# J1 Experts on other devices
 
-A layer has E experts, each with its own weights, and each token goes through k of them. The layer has more
-parameters, but the FLOPs per token stay as they are. Axis ep cuts experts and tokens. A device sends each
-token to its expert's device, and gets the result back.
+A layer has E experts, each with its own weights, and each token goes through k of them. More experts mean more
+parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to its expert's
+device, and gets the result back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -33,8 +33,9 @@ do not change.
 |---|---|---|
 | value | the sum over each token's choices that have a slot | |
 | gradients | gradients of `x`, `w` and `route`, by JAX | |
-| what is sent | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
+| what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
 | | forward pass: nothing over dp | |
+| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, since matmuls may also place the rows | 640 FLOPs |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
@@ -69,10 +70,10 @@ def moe(x, route, w, *, k, cap):
 
 
 # Question moe_bytes [MB]
-# Each of 4 devices has 3072 tokens of 5120 bfloat16 numbers. Each token chooses 4 experts. All
-# slots of a device together are 150 % of its choices, and every expert has equally many slots.
-# Results are as wide as tokens. How many MB does a device send in the forward pass, to the
-# experts and back?
+# Each of 16 devices has 3072 tokens of 5120 bfloat16 numbers. Each token chooses 4 experts. The
+# number of a device's slots is 140 % of the number of its choices, and every expert has equally
+# many slots. Results are as wide as tokens. How many MB does a device send in the forward pass,
+# to the experts and back?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -80,16 +81,15 @@ moe_bytes = None  # TODO: your answer
 
 
 # Question moe_hides_from [a number]
-# An expert has 3 matrices of D·F parameters each; its results have D numbers, as its tokens.
+# An expert has 3 matrices of D·F parameters each. A token has D numbers, and so has its result.
 # Tokens are bfloat16 and go to experts on a ring of 8 v4p chips. Every chip gets the same number
 # of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
 #
 # Answer with a bare number.
 # Model: ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link;
 # matmuls take FLOPs / C; latency and dropped choices are left out.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 moe_hides_from = None  # TODO: your answer
 
 

@@ -24,21 +24,21 @@ Device i has the T/N positions from i · T/N. With `striped` it has every N-th p
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | blocks, causal and not; stripes | |
+| value | blocks, with and without `causal`; stripes | |
 | gradients | gradients of q, k and v | |
 | sent, forward | forward pass: K and V are sent N − 1 times | 2 · 7 blocks |
-| memory, forward | forward pass, cp=8: what one round needs, not K and V of all devices | |
-| sent, with gradients | with gradients: K, V and their gradients are sent N more times at most; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
+| memory, forward | forward pass, cp=8: a device holds what one round needs, not K and V of all devices | |
+| sent, with gradients | with gradients: K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, with gradients | with gradients, cp=8: a device keeps no scores or weights of a finished round | |
 
-A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round the
-ring.
+A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round. JAX
+then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round
+the ring.
 
 **Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
-e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
+e^(2 − 4) + 1 = 1.185. Without that factor the mass would be 2.368.
 
 Check your work: shardlings check j2_ring_attention
 For all exercises of this module: README.md, or shardlings show 10_experts_attention
@@ -64,35 +64,32 @@ def ring_attn(q, k, v, *, causal, striped):
 # Question ring_hides_from [a number]
 # Attention runs in bfloat16, not causal, on a ring of 16 v4p chips. It has 64 query heads and 8
 # key heads, and sends keys and values of these 8 heads round the ring. From how many positions of
-# the whole text on does no round's hop take longer than its matmuls?
+# the whole text on does the hop of a round take no longer than the round's matmuls?
 #
 # Answer with a bare number.
 # Model: a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs / C.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_hides_from = None  # TODO: your answer
 
 
 # Question stripes_save [ms]
 # Causal attention of 98304 positions with 24 heads of d=128 runs in bfloat16 on a ring of 4 v4p
-# chips; all hops are overlapped. How many ms do stripes save against blocks, in all rounds
+# chips; all hops are overlapped. How many ms do stripes save compared with blocks, in all rounds
 # together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: 4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost
 # nothing; a round takes as long as its busiest device.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: bf16 2.75e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 stripes_save = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **Stripes.** With blocks the last device computes in all rounds and the first in one, and each round waits for the
-# slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
-# same in every round.
+# **Stripes.** With blocks the last device computes in all rounds and the first device in one round, and each round waits
+# for the slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about
+# the same in every round.
 #
 # **In real systems.** Context parallelism for long texts. Devices add blocks to the softmax as flash attention does. J3
 # exchanges positions for heads instead. J3 sends fewer bytes, but needs enough heads.

@@ -1,9 +1,9 @@
 """# J4 Decode with a cache that is cut along its length
 
 A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache
-can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A softmax
-mean is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot
-average the ratios.
+can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A mean with softmax
+weights is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot average the
+ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -68,9 +68,8 @@ def decode(q, k, v, length):
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: HBM bandwidth only.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: HBM 32 GB at 1.2e12 B/s; table 2026-11, from How To Scale Your Model of
+# 2025-02-04.
 cache_read_time = None  # TODO: your answer
 
 
@@ -81,9 +80,9 @@ cache_read_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-reduce takes 2·V / W; the all-reduce of the maximum is left
 # out.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
+# Your Model of 2025-02-04.
 merge_time = None  # TODO: your answer
 
 

@@ -9,8 +9,8 @@ represent.
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results have a placement too, it follows
-from the placements of the operands. So placements are types, and a program can be checked before it runs.
+Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
+array, that array's placement follows from the placements of the operands. So placements are types, and a program can be checked before it runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -57,7 +57,7 @@ def einsum_rule(equation, placements):
     """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     # TODO: write this function
     raise NotImplementedError("einsum_rule")
@@ -67,7 +67,7 @@ def elementwise_rule(op, placements):
     """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     # TODO: write this function
     raise NotImplementedError("elementwise_rule")

@@ -49,7 +49,7 @@ import math
 
 
 def einsum_bwd(equation, placements):
-    """Return the gradients of an einsum's operands: equations and placements.
+    """Return the equation and the placement of each operand's gradient.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: a list with (equation, placement) for each operand, such as [("ik,jk->ij", "R"), ("ij,ik->jk", "R")].
@@ -76,9 +76,8 @@ def gradient_bytes(gradients, sizes, devices):
 # Answer with a bare number.
 # Model: an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls
 # at the chip's bfloat16 rate.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 columns_to_hide = None  # TODO: your answer
 
 
@@ -86,7 +85,7 @@ columns_to_hide = None  # TODO: your answer
 # A model has 78 layers with two norms each, and each norm has a scale `g[h]`, float32[5120],
 # whole on all devices. Activations `x[s, b, h]` are cut along s over 8 devices, so `"sbh,h->sbh"`
 # leaves the scales' gradients pending. How many KB does each device send in one backward pass to
-# complete them?
+# complete these gradients?
 #
 # Answer in KB (a bare number), or with a unit.
 # Model: a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes.
@@ -96,7 +95,7 @@ scale_gradients = None  # TODO: your answer
 # ## Going further
 #
 # **In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. Programs often
-# forget the all-reduce of a scale's gradient. They still run, but each device trains a different scale.
+# forget the all-reduce of a scale's gradient. Such programs still run, but each device trains a different scale.
 #
 # **Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
 # "Computing sharding with einsum".

@@ -84,7 +84,7 @@ def to_spec(placements, shape, mesh):
 # Question specs_without_a_list [a number]
 # An array of rank 3 is on a mesh of 3 axes, all larger than 1. Each axis cuts one dimension, is
 # unreduced, or makes copies. Count the PartitionSpecs that describe such layouts. How many of
-# them can no list of `"R"`, `"S(d)"`, `"P"` describe?
+# them cannot be described by any list of `"R"`, `"S(d)"`, `"P"`?
 #
 # Answer with a bare number.
 # Model: count the layouts that specs can express; tuples in different orders are different specs.
@@ -103,8 +103,9 @@ scattered_gradient = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Programs convert checkpoints between the two. FSDP with tensor parallelism makes a tuple that is
-# not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this case.
+# **In real systems.** Programs convert checkpoints between the two notations. FSDP with tensor parallelism makes a tuple
+# that is not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this
+# case.
 #
 # **Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
 # placements.

@@ -24,7 +24,7 @@ the fast links.
 | | returns |
 |---|---|
 | `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
-| `groups(mesh, axes)` | lists of ranks that differ along these axes only |
+| `groups(mesh, axes)` | lists of ranks that differ along `axes` only |
 | `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of the given mesh (any order) |
 
 **What is checked**
@@ -113,7 +113,7 @@ nodes_of_a_weight = None  # TODO: your answer
 # **A bad order.** If tp were outermost in the small case, [0, 8, 16, 24] would be a group of tp, with each rank in a
 # different node.
 #
-# **In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others the data axes.
-# cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+# **In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others put the data
+# axes outermost. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
 #
 # **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.

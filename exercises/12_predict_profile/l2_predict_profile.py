@@ -17,7 +17,7 @@ for that.
 | | given | return |
 |---|---|---|
 | `durations(log)` | one dict per call, in order | [(bytes, [seconds, ...]), ...], sizes ascending |
-| `fit(measured, devices)` | such a list, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
+| `fit(measured, devices)` | a list as `durations` returns it, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
 
 A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and
 three times in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's
@@ -85,7 +85,7 @@ time_without_compiling = None  # TODO: your answer
 
 # Question all_reduce_predicted [us]
 # All-gathers over a ring of 6 devices give α = 3.4 µs and β = 14 GB/s. How long should an all-
-# reduce of 0.36 MB take there?
+# reduce of 0.36 MB take on this ring?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: time = hops · α + bytes / β, as above; an all-reduce of V is a reduce-scatter and an all-
@@ -106,7 +106,7 @@ latency_small_from = None  # TODO: your answer
 #
 # **On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your
 # prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. If your
-# program equals one that the course had compiled, it also shows the TPU compiler's prediction, and you need no
+# program equals one that the course had compiled, `explain` also shows the TPU compiler's prediction, and you need no
 # compiler.
 #
 # **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.

@@ -76,7 +76,7 @@ def global_shapes(hlo, mesh):
 # Question whole_product [GFLOP]
 # On a mesh x=8, y=32, z=2 a profile shows `%d = bf16[224,1536] dot(%h, %w)`, where `%h` is
 # `bf16[224,512]` with `sharding={devices=[8,32,2]<=[512] last_tile_dim_replicate}`, `%w` is
-# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs does the
+# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many GFLOP does the
 # matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.

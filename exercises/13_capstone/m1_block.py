@@ -14,17 +14,17 @@ units.
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** `block(params, x, *, mesh)` with one `jax.shard_map`. First x ← x + attention(norm(x)), then
+**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then
 x ← x + MLP(norm(x)). Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is
-`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the part of one device as its own function: M2 uses
-it.
+`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the function of
+one device, which `jax.shard_map` maps, on its own: M2 starts from it.
 
 | | shape | layout |
 |---|---|---|
 | `params` | float32, shapes beside `PARAMS` | `PARAMS` |
 | `x`, result | float32[B, T, D] | `ROWS`: a device has B/dp texts and T/sp of their positions |
 
-JAX differentiates `block`: leave `check_vma` on.
+JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradients need.
 
 **What is checked**
 
@@ -35,18 +35,20 @@ JAX differentiates `block`: leave `check_vma` on.
 | forward, tp | two all-reduces of its rows | 1440 bytes |
 | forward, sp | K and V of its heads gathered | 1296 bytes |
 | forward, dp | nothing | |
-| backward, tp | as many bytes as forward, and the gradients of both scales | 1440 + 80 bytes |
-| backward, sp | twice the forward bytes | 2592 bytes |
-| backward, dp and sp | one all-reduce of its parameters over both axes | 6960 bytes |
+| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 1440 + 80 bytes |
+| backward, sp | at most twice the forward bytes | 2592 bytes |
+| backward, dp and sp | one all-reduce of its parameters' gradients over both axes | 6960 bytes |
+| work | at most one more forward pass of matmuls | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
-The budget for sp lets you gather K and V again in the backward pass.
+The budget for sp lets you gather K and V again in the backward pass. `jax.checkpoint` or a barrier ties the gathers to
+that pass, as in H4.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
 **Small case.** B=6, T=12, D=10, 6 heads of 3, F=78, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An
 all-reduce over tp sends 720 bytes. K is [3, 6, 3, 3], 648 bytes, and gathering K and V sends 1296 bytes. A device has
-1160 parameters, 4640 bytes. Their all-reduce over four devices sends 2 · 3/4 · 4640 bytes.
+1160 parameters, 4640 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 4640 bytes.
 
 Check your work: shardlings check m1_block
 For all exercises of this module: README.md, or shardlings show 13_capstone
@@ -89,7 +91,7 @@ def block(params, x, *, mesh):
 # Question block_times [products, rows, keys, gradients]
 # A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
 # and V, each gathered once over sp, and their gradients. `gradients`: the parameters' gradients
-# over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4, b=1, T=40960, D=8192,
+# over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4, b=1, T=65536, D=8192,
 # in the forward and backward pass together?
 #
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
@@ -97,9 +99,9 @@ def block(params, x, *, mesh):
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
 # or not.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 block_times = None  # TODO: your answer
 
 
@@ -111,13 +113,13 @@ block_times = None  # TODO: your answer
 # - B: the parameters' gradients over dp and sp
 # - C: the rows over tp
 # - D: the matmuls
-# Answer with the letter or the text of one.
+# Answer with the letter or the text of one option.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
 # or not.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 block_bottleneck = None  # TODO: your answer
 
 

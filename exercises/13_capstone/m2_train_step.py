@@ -10,10 +10,9 @@ Loss and norm concern all devices, but a device has only its own rows and parame
                                      +--> squares, summed over tp
 ```
 
-**Start** from your block: copy your function for one device from M1's file into this file. In a notebook it is defined
-already.
+**Start** from your block: copy your function for one device from M1's file. A notebook defines it already.
 
-**Write** `train_step(params, x, y, *, mesh)` with one `jax.shard_map`. Names in capitals and `norm` are given.
+**Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
 | | shape | layout |
 |---|---|---|
@@ -34,18 +33,18 @@ parameters are p − RATE · g · min(1, LIMIT/‖g‖).
 | parameters | as on one device after each of three steps with ‖g‖ < LIMIT |
 | clipping | as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
-| bfloat16 | parameters, loss and norm as above, in the dtype of x |
+| bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers |
-| work | the same program at real sizes; at most one more forward pass of matmuls |
-| memory | parameters, rows, scores and their softmax in the dtype of x; no float32 copies |
+| work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls |
+| memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. Those of
-`before` and `between` sum to 1 on both. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's small case, a step
-sends 2960 bytes over tp, 3888 over sp, and 6960 over dp and sp together.
+**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. The squares
+of g for `before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's
+small case, a step sends 2960 bytes over tp, 3888 over sp, and 6960 over dp and sp together.
 
 Check your work: shardlings check m2_train_step
 For all exercises of this module: README.md, or shardlings show 13_capstone
@@ -95,20 +94,20 @@ def train_step(params, x, y, *, mesh):
     raise NotImplementedError("train_step")
 
 
-# Question block_step [ms]
+# Question block_step [short, long]
 # In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered
 # once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the backward
-# pass. How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16,
-# tp=4, b=1, T=16384, D=8192?
+# pass. How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16,
+# tp=4, b=1, D=8192? `short`: texts of T=2048. `long`: T=40960.
 #
-# Answer in ms (a bare number), or with a unit.
+# Answer with {"short": ..., "long": ...}: short in ms, long in ms (bare numbers), or with units.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
 # or not; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all;
 # nothing else overlaps.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 block_step = None  # TODO: your answer
 
 
@@ -121,20 +120,20 @@ block_step = None  # TODO: your answer
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
 # or not.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 block_hides_from = None  # TODO: your answer
 
 
 # ## Going further
 #
 # **Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and similar
-# sizes. There the program must equal the program for small arrays in bfloat16, operation by operation, except for sizes.
+# sizes. The program at these sizes must equal the program for small arrays in bfloat16, operation by operation, except
+# for sizes.
 #
-# **In time**, as the course's clock lays it out with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
-# chips, an axis of the mesh along each; `D` is a matmul, `k` is other work of the core, `G` is an all-gather, `S` is a
-# reduce-scatter and `R` is an all-reduce, times are in us.
+# **In time**, as the course's clock computes it with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
+# chips, with one mesh axis along each dimension of the slice. In the picture `D` is a matmul, `k` is other work of the
+# core, `G` is an all-gather, `S` is a reduce-scatter and `R` is an all-reduce; times are in us.
 #
 # ```
 # the solution: 69,664.54 us, 12 all-reduces, 49% of their time overlapped
@@ -149,7 +148,7 @@ block_hides_from = None  # TODO: your answer
 # ```
 #
 # The picture is of the *ideal* profile: every collective runs beside the core. In v5p's own profile only permutes do.
-# There these all-reduces, gathers and scatters are fully exposed.
+# In that profile the all-reduces, gathers and scatters above are fully exposed.
 #
 # **The leaderboard.** A class may have a leaderboard. It ranks solutions that pass all checks by the clock's
 # step time at the sizes above. To take part, set `leaderboard_name`. The page shows only that name. It has at

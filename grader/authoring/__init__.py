@@ -1,4 +1,4 @@
 """Tools for authors: proofs of a course (``verify``, ``mutants``), and templates of courses and exercises.
 
-In: a course with its solutions. Out: the course's problems, one line each.
+The proofs take a course with its solutions, and return the course's problems, one line each.
 """

@@ -2,7 +2,8 @@
 
 Each number has a formula: a factor times dimensions, divided by sizes of mesh axes, and possibly times N - 1 for an
 axis of size N. If no such formula fits all programs, the budget is not proposed. Only the author knows whether a
-proposed budget is the *best* budget. Memory budgets are not proposed, because they also need a wrong program.
+proposed budget is the *best* budget. Memory budgets are not proposed, because they depend on the memory of right
+programs and of wrong programs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # the largest factor in a formula, because a larger factor explains nothing
+MOST = 1 << 16  # largest factor in a formula for a budget; a formula with a larger factor does not explain the budget
 Key = tuple[str, tuple[str, ...]]
 
 
@@ -50,7 +51,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """Return budget lines: the longest step time in whole microseconds, and collectives that all programs overlap."""
+    """Return lines for timed programs: a budget of the longest step time, and the collectives that always overlap."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -73,7 +74,7 @@ def _is_hidden(timeline: Timeline, kind: str, work: float) -> bool:
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """Yield the total bytes that a device sends: the sum over all groups of mesh axes."""
+    """Yield the total bytes that a device sends over all mesh axes."""
     yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
@@ -81,7 +82,7 @@ def _all_traffic(p: Explained) -> Iterator[Interval]:
 
 
 def _collectives_line(programs: Sequence[Explained]) -> str:
-    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if none is right."""
+    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if no line fits."""
     if any(c.partial for p in programs for c in p.collectives):
         return ""
     tables = [_counts(p.collectives) for p in programs]
@@ -105,7 +106,7 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Return True if all these axes have several devices. Over an axis with one device, no data move."""
+    """Return True if each of the axes has several devices. Over an axis with one device, no data move."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -120,7 +121,7 @@ def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Inte
 
 
 def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
-    """Return the simplest formula for a collective's executions on every mesh; '' if no formula fits."""
+    """Return the simplest formula for how often a collective runs on each mesh; '' if no formula fits."""
     first = counts[0][1]
     n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
     n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
@@ -139,7 +140,7 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the one with the smallest constant factor, because its sizes explain the most.
+    If several products fit, return the product with the smallest constant factor: its sizes explain most of the value.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -151,7 +152,7 @@ def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
 
 
 def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
-    """Return the integer value / size, at most MOST, if all programs have an equal one; else 0."""
+    """Return value / size if all programs have an equal integer quotient, from 1 to MOST; else 0."""
     if any((v == 0) != (s == 0) for v, s in zip(values, sizes, strict=True)):
         return 0
     ratios = [v / s for v, s in zip(values, sizes, strict=True) if s]
@@ -161,8 +162,9 @@ def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
 
 
 def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
-    """Yield (code, values) of each product of dimensions, divided by axis sizes, with or without N - 1 of an axis.
+    """Yield (code, values) of each product of dimensions, divided by axis sizes, with or without a factor N - 1.
 
+    N is the size of an axis.
     The code has a placeholder for a constant factor. ``values`` has the product's value for each program.
     """
     dims = _varied([p.dims for p in programs])
@@ -184,7 +186,7 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the dimensions that have several sizes. A formula cannot use a dimension with only one size."""
+    """Return the dimensions with more than one size. A formula cannot use a dimension with only one size."""
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from grader.authoring import modes
 from grader.course.exercises import FURTHER
 from grader.exercise import Call, Exercise, Task
+from grader.exercise.declarations import judged_calls
 
 LEAST_HINTS = 1
 PICTURE_WIDTH = 76
@@ -21,11 +22,11 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
             "move what the task does not need below that line"
         )
     for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
-        yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
+        yield f"a picture has a line over {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
-        yield "has neither a task to write nor a question to answer"
+        yield "the exercise has neither a task to write nor a question to answer"
     if exercise.tasks and not any(c.public for c in exercise.checks.values()):
-        yield "has no public check, so learners could check nothing"
+        yield "the exercise has no public check, so learners could check nothing: mark one with public=True"
     for task in exercise.tasks.values():
         yield from _task_problems(exercise, task)
     yield from modes.undecided_modes(exercise)
@@ -34,23 +35,26 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
             f"{call.task.name} is timed, but no check judges its values: "
             "add a check of the call that exercise.timing names"
         )
-    yield from (f"{check.name} has no points" for check in exercise.checks.values() if check.points <= 0)
+    yield from (
+        f"{check.name} has no points: give points=... above 0"
+        for check in exercise.checks.values()
+        if check.points <= 0
+    )
 
 
 def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
     if len(task.hints) < LEAST_HINTS:
-        yield f"{task.name} has no hint"
+        yield f"{task.name} has no hint: give hints=[...], the last one nearest to the solution"
     if not exercise.checks_of(task):
-        yield f"{task.name} has no check"
+        yield f"{task.name} has no check: add an exercise.call of it and an @exercise.check of that call"
     if not any(s.of is task for s in exercise.misconceptions.values()):
-        yield f"{task.name} has no misconception to prove its checks"
+        yield f"{task.name} has no misconception to prove its checks: add an @exercise.misconception(fails=...)"
 
 
 def _timed_without_values(exercise: Exercise) -> list[Call]:
     """Return the calls of ``exercise.timing`` whose values no check judges."""
-    calls = list(dict.fromkeys(call for check in exercise.checks.values() for call in check.calls))
-    timing = [call for call in calls if isinstance(call, Call) and call.timed is not None]
-    return [call for call in timing if call.timed not in calls]
+    calls = judged_calls(exercise.checks.values())
+    return [call for call in calls if call.timed is not None and call.timed not in calls]
 
 
 def words_in(statement: str) -> int:
@@ -60,7 +64,7 @@ def words_in(statement: str) -> int:
 
 
 def wide_lines(statement: str) -> list[str]:
-    """Return the lines of pictures and formulas (fenced, or indented by four) that exceed a terminal of 80 columns."""
+    """Return the lines of fenced or indented blocks that are too wide for a terminal of 80 columns."""
     found, fenced = [], False
     for line in statement.splitlines():
         if line.lstrip().startswith("```"):

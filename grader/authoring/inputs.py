@@ -1,27 +1,35 @@
-"""Check the inputs of calls: hidden sizes are at least as uneven as public sizes, and draws are reproducible."""
+"""Check the inputs of calls: uneven sizes, keywords of several values, reproducible draws, and parts that differ."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 
 from grader.common.layout import entries
-from grader.exercise import Call, Exercise
-from grader.judging.plan import arrays_of, plan
+from grader.exercise import Array, Call, Exercise, Task
+from grader.exercise.declarations import judged_calls
+from grader.expect import show_value
+from grader.judging.plan import Ask, arrays_of, plan
+from grader.wire.frames import NotPlain, encode, is_inexact
+from grader.wire.trees import leaves
 
 
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call whose hidden sizes are easier than its public sizes, see ``tame_dims``.
 
-    A call of ``exercise.timing``, and the call that it times, may have sizes that are even on each device, as large
-    sizes are. The timed call may have such sizes only if the task also has an untimed call.
+    A timing call (``exercise.timing``) may have sizes that are even on each device, because large sizes usually are
+    even. If the task has a call whose program is not timed, the call whose program is timed may have even sizes.
     """
-    calls = {id(call): call for check in exercise.checks.values() for call in check.calls if isinstance(call, Call)}
-    timed = {id(call.timed) for call in calls.values()}
-    for call in calls.values():
-        others = [one for one in calls.values() if one.task is call.task and id(one) not in timed and not one.timing]
-        if not call.timing and not (id(call) in timed and others):
+    calls = judged_calls(exercise.checks.values())
+    timed = {call.timed for call in calls}
+    for call in calls:
+        others = [one for one in calls if one.task is call.task and one not in timed and not one.timing]
+        if not call.timing and not (call in timed and others):
             found = list(tame_dims(call))
             if found and call.hidden_dims == call.dims:
                 found = [f"{call.task.name}: hidden_dims is missing; give sizes that are odd on each device"]
@@ -29,18 +37,24 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 
 
 def tame_dims(call: Call) -> Iterator[str]:
-    """Yield a problem for each hidden dimension that is easier than the public dimension.
+    """Yield a problem for each hidden dimension whose size could hide mistakes.
 
-    A hidden dimension is easier in three cases: its part on a device is even where the public part is odd, its part is
-    even on every mesh, or two hidden dimensions are equal.
+    A hidden size can hide mistakes in three cases:
+
+    - The hidden size on a device is even, and the public size on the device is odd.
+    - The hidden size on a device is even on every mesh.
+    - Two hidden dimensions have equal sizes.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
     for (dim, mesh), size in hidden.items():
         if size % 2 == 0 and public[dim, mesh] % 2:
-            yield f"{call.task.name}: hidden {dim} is even on each device of the mesh {dict(mesh)}, public {dim} is odd"
+            yield (
+                f"{call.task.name}: the hidden size of {dim} is even on each device of the mesh {dict(mesh)}, "
+                "the public size is odd"
+            )
     for dim in dict.fromkeys(dim for dim, _ in hidden):
         if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
-            yield f"{call.task.name}: hidden {dim} is even on each device of every mesh"
+            yield f"{call.task.name}: the hidden size of {dim} is even on each device of every mesh"
     everywhere = [call.sizes(mesh, hidden=True) for mesh in call.meshes]
     if any(all(sizes[a] == sizes[b] for sizes in everywhere) for a, b in itertools.combinations(call.hidden_dims, 2)):
         yield f"{call.task.name}: two hidden dimensions are equal"
@@ -58,8 +72,37 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
     return found
 
 
+def fixed_keywords(exercise: Exercise) -> Iterator[str]:
+    """Yield a problem for each static keyword with one value in all calls of a task.
+
+    A solution can hard-code the only value of a keyword. A call without the keyword has the default value of the task's
+    parameter.
+    """
+    calls: dict[Task, list[Call]] = {}
+    for call in judged_calls(exercise.checks.values()):
+        calls.setdefault(call.task, []).append(call)
+    for task, own in calls.items():
+        defaults = {name: one.default for name, one in inspect.signature(task.fn).parameters.items()}
+        given = [call.keywords(hidden=hidden) for call in own for hidden in (False, True)]
+        for name in dict.fromkeys(itertools.chain(*given)):
+            values = [keywords.get(name, defaults.get(name, inspect.Parameter.empty)) for keywords in given]
+            if len({*map(_exactly, values)}) == 1:
+                yield (
+                    f"{task.name}: the static keyword {name} is {show_value(values[0])} in every call, so a solution "
+                    "can hard-code it: give hidden_static, or another value in another call"
+                )
+
+
+def _exactly(value: Any) -> str:
+    """Return a text that differs between values of different types. ``value`` may be any default value."""
+    try:
+        return repr(encode(value))
+    except NotPlain:
+        return repr(value)
+
+
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem if arguments or hidden cases depend on more than the generator given to ``draw`` or ``hidden``.
+    """Yield a problem if arguments or hidden cases differ when they are drawn again with an equal generator.
 
     Raises AuthorError for values that cannot be drawn.
     """
@@ -74,3 +117,76 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
                     task = first.task
                     yield f"{task}: argument {name} is drawn differently each time: draw with the given rng"
                     return
+
+
+def alike_inputs(exercise: Exercise) -> Iterator[str]:
+    """Yield a problem for each argument with which a wrong program could give a right result.
+
+    Along each dimension, some values must differ, and some device's floats must differ from the floats of all other
+    devices. If values are equal, a program that takes them from a wrong place gives a right result. Floats must depend
+    on the generator, so that hidden values differ from public values. Arguments that are results of earlier steps are
+    not checked.
+    """
+    runs: dict[tuple[str, str], Runs] = {}
+    for ask in plan(exercise, public=False, seed="verify"):
+        if ask.secret and isinstance(ask.of, Call):
+            steps = [dict(arrays_of(step)) for step in ask.inputs]
+            for name, array in _drawn_each_step(ask.of):
+                drawn = [step[name] for step in steps if name in step]
+                runs.setdefault((ask.task, name), []).append((array, ask, drawn))
+    for (task, name), of_argument in runs.items():
+        if problem := _alike_in_all(of_argument):
+            yield f"{task}: argument {name} {problem}"
+
+
+Runs = list[tuple[Array, Ask, list[np.ndarray]]]
+
+
+def _alike_in_all(runs: Runs) -> str:
+    """Describe in what way an argument's values are too much alike in all runs; '' if they are not."""
+    every = [values for _, _, drawn in runs for values in drawn]
+    for dim in range(every[0].ndim):
+        if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):
+            return (
+                f"has equal values along dimension {dim} in every draw, "
+                "so a program that puts them in a wrong order would pass"
+            )
+    return _alike_floats(runs) if is_inexact(every[0].dtype) else ""
+
+
+def _alike_floats(runs: Runs) -> str:
+    for array, ask, drawn in runs:
+        held = list(zip(*(parts(values, array, ask.mesh) for values in drawn), strict=True))
+        if len(held) > 1 and not any(map(_only_one(held), held)):
+            where = f"of the mesh {dict(ask.mesh)}"
+            return (
+                f"has no values that only one device {where} holds, so a program that mixes up the devices would pass"
+            )
+    if all(_alike(drawn) for _, _, drawn in runs):
+        return "does not depend on rng, so learners know its hidden values: draw with the given rng"
+    return ""
+
+
+def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray, ...]], bool]:
+    """Return a function that tells whether exactly one device holds the given values."""
+    return lambda one: sum(all(map(np.array_equal, one, other)) for other in held) == 1
+
+
+def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
+    """Yield (name, array) of each array except scalars and arrays that results of earlier steps replace."""
+    for argument, tree in call.drawn.items():
+        if call.steps == 1 or argument not in call.fed:
+            yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)
+
+
+def parts(values: np.ndarray, array: Array, mesh: Mapping[str, int]) -> list[np.ndarray]:
+    """Return the different parts that devices hold."""
+    found = [values]
+    for dim, axes in enumerate(entries(array.spec, len(array.shape))):
+        found = [part for one in found for part in np.split(one, math.prod(mesh[axis] for axis in axes), axis=dim)]
+    return found
+
+
+def _alike(arrays: Iterable[np.ndarray]) -> bool:
+    first, *others = arrays
+    return all(np.array_equal(first, other) for other in others)

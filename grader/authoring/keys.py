@@ -6,31 +6,39 @@ Then text and key look right, but students with the right answer get no points.
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from grader.course.loading import Course
 from grader.exercise import Exercise, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER
-from grader.judging.answers import kind_of, label_of, wanted
-from grader.judging.units import BadAnswer, show, unit_of
+from grader.judging.answers import kind_of, label_of, show_params, wanted
+from grader.judging.units import BadAnswer, parse, show, unit_of
 
 LEAST_WORDS = 4
 """A question's label with fewer words cannot be understood alone."""
 LEAST, MOST = 1e-3, 1e7
 """The range of plausible numbers before a unit. For a number outside this range, authors use another unit prefix."""
-UNIT = r"[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?"
+MOST_PERCENT = 100
+"""A share is at most this many percent. For a larger percentage, the question's scenario has ``most``."""
+UNIT = r"(?:[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?|%)"
 ASKED = re.compile(rf"\bhow many\s+({UNIT})", re.IGNORECASE)
+NAMED = re.compile(rf"(?:\b(?:in|as|of)\s+|[(\[]\s*(?:in\s+)?)({UNIT})(?![A-Za-z/])")
+"""A unit in which a text asks for an answer without "how many": "in ms", "as ms", "(ms)"."""
 LONG = re.compile(r"\bhow long\b", re.IGNORECASE)
+CODE = re.compile(r"`[^`]*`|\{\{.*?\}\}")
+"""The parts of a text that are no prose: code, and templates."""
 
 
 def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
     """Yield each question with its key for some numbers: ``time: How long does it take? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
-            continue  # a person grades an answer in words, so the question has no key
+            continue  # the answer is in words, which a person grades, so the question has no key
         drawn = course.params(question, "verify")
         numbers = ", ".join(f"{name}={value}" for name, value in drawn.items() if name != ORDER)
         kind = kind_of(question, drawn)
@@ -39,7 +47,8 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield problems: a label that is too short, a unit that does not fit the text, implausible numbers, constants."""
+    """Yield problems: too short labels, units that do not fit the text, implausible numbers, entries that never
+    change."""
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
@@ -56,25 +65,91 @@ def _unit_problems(question: Question) -> Iterator[str]:
     units = units_of(question)
     kinds = {unit_of(unit)[1] for unit in units.values()}
     asked = dict(_kinds_asked(question.text))
-    if kinds and asked and not kinds & set(asked.values()):
+    named = {kind for _, _, kind in _units_asked(question.text, ASKED, NAMED)}
+    if kinds and asked and not kinds & {*asked.values(), *named}:
         words, kind = next(iter(asked.items()))
         unit = next(iter(units.values()))
         of = unit_of(unit)[1]
-        yield f"{question.name}: the text asks {words!r}, {kind}, and its unit, {unit!r}, is the unit of {of}"
+        yield f"{question.name}: the text asks {words!r}, {kind}, but unit={unit!r} is the unit of {of}"
+    else:
+        yield from _scale_problems(question, units.values())
+
+
+def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]:
+    """Yield a problem if the text names a unit that differs from the question's unit only in scale, such as ms for s.
+
+    If the text names both units, there is no problem, because the unit with another scale belongs to a given number.
+    """
+    asked = list(_units_asked(question.text, ASKED, NAMED))
+    for unit in dict.fromkeys(units):
+        factor, kind = unit_of(unit)
+        alike = [(words, size) for words, size, of in asked if of == kind]
+        if alike and not any(math.isclose(size, factor, rel_tol=1e-9) for _, size in alike):
+            yield (
+                f"{question.name}: the text asks {alike[0][0]!r}, but an answer without a unit is read in "
+                f"{unit or 'ones'}: name one unit in the text and in unit=..."
+            )
+
+
+def _units_asked(text: str, *patterns: re.Pattern[str]) -> Iterator[tuple[str, float, str]]:
+    """Yield (words, factor, kind) for each unit in a question's text that follows one of these patterns."""
+    plain = " ".join(CODE.sub("_", text).split())
+    for match in itertools.chain(*(pattern.finditer(plain) for pattern in patterns)):
+        if unit := longest_unit(match[1]):
+            before = match[0][: match.start(1) - match.start()]
+            yield f"{before.lower().lstrip('([ ')}{unit}", *unit_of(unit)
+
+
+def longest_unit(words: str) -> str:
+    """Return the words if they are a unit, else the first word if it is a unit, else ''."""
+    for unit in (words, *words.split()[:1]):
+        with suppress(BadAnswer):
+            unit_of(unit)
+            return unit
+    return ""
 
 
 def _number_problems(question: Question) -> Iterator[str]:
-    units = units_of(question)
-    for drawn in question.variants():
-        for name, value in _numbers(question, drawn):
-            factor, _ = unit_of(units[name])
-            if factor != 1 and value and not LEAST <= value / factor <= MOST:
-                numbers = ", ".join(f"{key}={given!r}" for key, given in drawn.items())
-                yield (
-                    f"{question.name}: with {numbers} the key is {show(value, units[name])}. Return seconds, bytes or "
-                    f"FLOP and not {units[name]}, or choose another prefix"
-                )
-                return
+    """Yield the problems of the key's numbers, each with the first draw that has the problem."""
+    numbers = [(drawn, *number) for drawn in question.variants() for number in _numbers(question, drawn)]
+    for problem_of in (_implausible, _above_all, _rejected):
+        for drawn, value, unit in numbers:
+            if problem := problem_of(question, drawn, value, unit):
+                yield f"{question.name}: with {show_params(drawn)} {problem}"
+                break
+
+
+def _implausible(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
+    """Return a problem if the key is a number outside LEAST to MOST; '' if not."""
+    factor, _ = unit_of(unit)
+    if factor == 1 or not value or LEAST <= value / factor <= MOST:
+        return ""
+    return f"the key is {show(value, unit)}. Return seconds, bytes or FLOP and not {unit}, or choose another prefix"
+
+
+def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
+    """Return a problem if the key is above 100 percent, and the scenario does not allow it; '' if not."""
+    percent = unit_of("percent")
+    if unit_of(unit) != percent or value <= MOST_PERCENT * percent[0] or _may_be(question, drawn, value):
+        return ""
+    return (
+        f"the key is {show(value, unit)}. Return a share, 0.25 for 25 percent, or give Scenario(most=...) if more than "
+        "100 percent is right"
+    )
+
+
+def _may_be(question: Question, drawn: Mapping[str, Any], value: float) -> bool:
+    with suppress(Exception):  # another part of ``verify`` reports the scenario's error
+        return question.scenario is not None and value <= question.scenario(**drawn).most < math.inf
+    return False
+
+
+def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
+    """Return a problem if the key, written with the digits that reports show, would be wrong; '' if not."""
+    shown = show(value, unit)
+    if abs(parse(shown, unit).value - value) <= question.rtol * abs(value):
+        return ""
+    return f"the tolerance of {question.rtol:g} rejects {shown}, the key as reports show it: give a larger rtol"
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
@@ -83,13 +158,14 @@ def _constant_entries(question: Question) -> Iterator[str]:
         return
     found: dict[tuple[str, str], set[float]] = {}
     for drawn in question.variants():
-        with suppress(Exception):  # another proof reports invalid keys
+        with suppress(Exception):  # another part of ``verify`` reports invalid keys
             for place, value in wanted(question, question.fn, drawn).items():
                 found.setdefault(place, set()).add(value)
     for (row, column), values in found.items():
         if len(values) == 1:
             where = f"{column} of {row}" if row else column
-            yield f"{question.name}: {where} is equal in every draw, and partial credit would give points for it"
+            known = "has one value in all draws: partial credit would give points for this known number"
+            yield f"{question.name}: {where} {known}"
 
 
 def units_of(question: Question) -> Mapping[str, str]:
@@ -104,26 +180,20 @@ def units_of(question: Question) -> Mapping[str, str]:
 
 def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
     """Yield (words, kind of quantity) for each phrase "how many UNIT" or "how long" in a question's text."""
-    for found in ASKED.finditer(" ".join(text.split())):
-        for words in (found[1], found[1].split()[0]):
-            try:
-                yield f"how many {words}", unit_of(words)[1]
-                break
-            except BadAnswer:
-                continue
+    yield from ((words, kind) for words, _, kind in _units_asked(text, ASKED))
     if found := LONG.search(text):
         yield found[0].lower(), unit_of("s")[1]
 
 
-def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield (column, value) of the key for one draw. Skip invalid keys, because another proof reports invalid keys."""
-    if not units_of(question):
+def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
+    """Yield (value, unit) of the key for one draw. Skip invalid keys, which ``verify`` reports elsewhere."""
+    if not (units := units_of(question)):
         return
     try:
         found = wanted(question, question.fn, drawn)
     except Exception:
         return
     if isinstance(question.answer, Table):
-        yield from ((column, value) for (_, column), value in found.items())
+        yield from ((value, units[column]) for (_, column), value in found.items())
     else:
-        yield "", found
+        yield found, units[""]

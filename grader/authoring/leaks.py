@@ -5,18 +5,27 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
+from grader.authoring.learners_texts import Text, learners_texts
+from grader.authoring.shown_keys import ASCII, shown_formulas, shown_values
+from grader.common import syntax
 from grader.course.copying import copied
 from grader.course.loading import Course
 from grader.course.statements import Statement, statements
-from grader.exercise import Exercise
+from grader.exercise import Exercise, Question, Task
 
 LEAST_LINE = 16  # shortest line that is searched for, in characters; shorter lines may occur in any file
-IDIOM = 3  # a line that occurs in at least this many exercises is an idiom and reveals nothing
+IDIOM = 3  # a line in at least this many exercises is an idiom, which reveals nothing about a solution
 LEAST_OPERATORS = 2
-NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as a call's arguments, reveals nothing
-SIGNS = str.maketrans({"·": "*", "×": "*", "−": "-", "÷": "/", "'": '"'})
+NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as arguments, reveals nothing about a solution
+READ = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context
+"""The syntax of a value that is only read, such as ``mesh.shape["x"]``."""
+EXPRESSION = re.compile(r"\{\{\s*[A-Za-z_][^{}]*\}\}|\{%[^{}]*%\}")
+"""A statement or an expression of a template, unlike the groups {{0,1},{2,3}} of a compiled program."""
+MEND = "learners read this line, so leave it out or move it to the last hint"
+SIGNS = ASCII | str.maketrans("'", '"')
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
@@ -31,35 +40,61 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
     for path, text in made.items():
         if len(seed) > 3 and seed in text:
             yield f"exercises/{path} holds the course's seed"
+    texts = learners_texts(course, made)
+    yield from told_solutions(course, texts)
+    for name, some in texts.items():
+        exercise = course.exercise(name)
+        yield from (f"{name}: {problem}" for problem in _templates(exercise, some))
 
-    yield from told_solutions(course)
 
-
-def told_solutions(course: Course) -> Iterator[str]:
-    """Yield solution lines and answer formulas that statements, docstrings, questions and hints contain.
+def told_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
+    """Yield each solution line and each key that a text shows, once, with the text's place.
 
     The last hint of a task or question is not searched, because it may show the solution.
+
+    Args:
+        texts: the texts that learners get, by exercise.
     """
-    exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
+    exercises = [course.exercise(name) for name in texts]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))
     for exercise in exercises:
-        solution = list(_solution(exercise, used))
-        for where, text in _texts(exercise):
-            folded = _folded(text)
-            for what, secret in solution:
-                if re.search(rf"(?<![\w.*/]){re.escape(_folded(secret))}(?![\w*/(\[])", folded):
-                    yield f"{exercise.id}: {where} shows {what}: {secret.strip()[:80]}"
+        last = {hint for asked in _asked(exercise) for hint in asked.hints[-1:]}
+        searched = [one for one in texts[exercise.id] if one.text not in last]
+        found: dict[str, str] = {}
+        for place, what, shown in [*_copied(exercise, used, searched), *_keys(exercise, searched)]:
+            found.setdefault(what, f"{exercise.id}: {place} shows {what}: {shown.strip()[:80]}; {MEND}")
+        yield from found.values()
 
 
-def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield (place, text) for each text of an exercise that learners read, without last hints."""
-    yield "the statement", f"{exercise.statement}\n{exercise.further}"
-    for task in exercise.tasks.values():
-        yield f"the docstring of {task.name}", task.fn.__doc__ or ""
+def _asked(exercise: Exercise) -> list[Task | Question]:
+    return [*exercise.tasks.values(), *exercise.questions.values()]
+
+
+def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) -> Iterator[tuple[str, str, str]]:
+    """Yield (place, description, code) for each solution line or formula that a text other than code contains."""
+    solution = [(what, secret, _folded(secret)) for what, secret in _solution(exercise, used)]
+    for one in texts:
+        folded = "" if one.is_code else _folded(one.text)
+        for what, secret, line in solution:
+            if line in folded and re.search(rf"(?<![\w.*/]){re.escape(line)}(?![\w*/(\[])", folded):
+                yield one.place, what, secret
+
+
+def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str, str]]:
+    """Yield (place, description, formula or value) for each text that shows the key of a question."""
     for question in exercise.questions.values():
-        yield f"the text of {question.name}", question.text
-    for asked in [*exercise.tasks.values(), *exercise.questions.values()]:
-        yield from ((f"hint {n} of {asked.name}", hint) for n, hint in enumerate(asked.hints[:-1], 1))
+        for place, shown in [*shown_formulas(question, texts), *shown_values(question, texts)]:
+            yield place, f"the answer of {question.name}", shown
+
+
+def _templates(exercise: Exercise, texts: Iterable[Text]) -> Iterator[str]:
+    """Yield the texts with {{ NAME }} that are not templates, because learners would read the braces."""
+    filled = {f"the docstring of {name}" for name in exercise.questions}
+    filled |= {f"{word}= of {name}" for name in exercise.questions for word in ("options", "items")}
+    shown = {one.place: found[0] for one in texts if (found := EXPRESSION.search(one.text)) and one.place not in filled}
+    for place, braces in shown.items():
+        if not place.endswith((".ipynb", "a comment")):
+            yield f"{place} has {braces}, and learners read the braces: only questions' texts and options are filled in"
 
 
 def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -67,15 +102,14 @@ def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str
     for part in statements(exercise, grading=False):
         if part.kind in ("task", "question", "private"):
             for line in _secret(part, set()):
-                idiom = used[normal_form(line)] >= IDIOM
-                if len(normal_form(line)) >= LEAST_LINE and not idiom and not NAMES_ALONE.fullmatch(line):
+                if _reveals(line, used) and not NAMES_ALONE.fullmatch(line):
                     yield f"a line of {part.name}", line.split("  #")[0]
         if part.kind == "question":
             yield from ((f"the answer of {part.name}", formula) for formula in _formulas(part))
 
 
 def _formulas(part: Statement) -> Iterator[str]:
-    """Yield the expressions with at least LEAST_OPERATORS operators that a question's function returns."""
+    """Yield the expressions that a question's function returns, if they have at least LEAST_OPERATORS operators."""
     for node in ast.walk(part.node):
         if isinstance(node, ast.Return) and node.value is not None:
             operators = sum(isinstance(inner, ast.BinOp) for inner in ast.walk(node.value))
@@ -86,13 +120,14 @@ def _formulas(part: Statement) -> Iterator[str]:
 def _folded(text: str) -> str:
     """Return the text in a form for comparison: ASCII operators and quotes, white space only between words."""
     text = " ".join(text.translate(SIGNS).split())
-    return re.sub(r" ?([-+*/%()\[\]{},.=<>@:]) ?", r"\1", text)
+    return re.sub(r" ?([-+*/%()\[\]{},=<>@:]) ?| (?=\.)", r"\1", text)
 
 
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
-    Skip lines that learners get on purpose, short lines, and idioms (lines that occur in three exercises or more).
+    Skip lines that learners get on purpose, short lines, lines that only read a part of a value, and idioms (lines that
+    occur in three exercises or more).
     """
     exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))
@@ -102,9 +137,24 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
         public = {c.name for c in exercise.checks.values() if c.public}
         shown_lines = shown | _shown_lines(exercise, parts, public)
         for part in parts:
-            for line in map(normal_form, _secret(part, public)):
-                if len(line) >= LEAST_LINE and line not in shown_lines and used[line] < IDIOM:
-                    yield line, f"{exercise.id}/{part.name}"
+            for line in _secret(part, public):
+                if _reveals(line, used) and normal_form(line) not in shown_lines:
+                    yield normal_form(line), f"{exercise.id}/{part.name}"
+
+
+def _reveals(line: str, used: Mapping[str, int]) -> bool:
+    """Return whether a line may reveal a solution: it is long, is in few exercises, and does more than read a value."""
+    normal = normal_form(line)
+    return len(normal) >= LEAST_LINE and used[normal] < IDIOM and not _only_reads(line)
+
+
+def _only_reads(line: str) -> bool:
+    """Return whether a line only names a part of a value, as in ``n = mesh.shape["x"]``."""
+    with suppress(SyntaxError):
+        match syntax.parse(line.strip()).body:
+            case [ast.Assign(value=ast.Attribute() | ast.Subscript() as value)]:
+                return all(isinstance(node, READ) for node in ast.walk(value))
+    return False
 
 
 def _all_lines(exercise: Exercise) -> set[str]:
@@ -118,7 +168,7 @@ def _shown_lines(exercise: Exercise, parts: Sequence[Statement], public: set[str
 
 
 def _public_checks(exercise: Exercise) -> list[str]:
-    """Return the lines of public checks. Such a line is not secret if it also occurs in a hidden check."""
+    """Return the lines of public checks. If a line of a hidden check is in a public check, the line is not secret."""
     public = {c.name for c in exercise.checks.values() if c.public}
     return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 
@@ -129,7 +179,7 @@ def normal_form(line: str) -> str:
 
 
 def _given(part: Statement, public: set[str]) -> str:
-    """Return the part of a top-level Python statement that learners are given."""
+    """Return the part of a top-level Python statement that learners get."""
     if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text
     if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):
@@ -141,7 +191,7 @@ def _given(part: Statement, public: set[str]) -> str:
 
 
 def _secret(part: Statement, public: set[str]) -> list[str]:
-    """Return body lines of solutions, answers, misconceptions, hidden checks and private functions."""
+    """Return the lines in the bodies of solutions, answers, misconceptions, hidden checks and private functions."""
     if not isinstance(part.node, ast.FunctionDef) or part.kind in ("given", "helper") or part.name in public:
         return []
     lines = part.text.splitlines()

@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the amounts that a
-check compares with budgets. Asks with inputs from the course's seed (``Ask.secret``) do not count, because amounts
-depend only on sizes, and all sizes also occur in other asks.
+check compares with budgets. Requests with inputs from the course's seed (``Ask.secret``) do not count, because amounts
+depend only on sizes, and all sizes also occur in other requests.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Uses = Mapping[str, BudgetUse]
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check. All calls of a task share the budget.
+    """Identify one budget of a check. All calls of a task share the budget.
 
-    ``number``: the number of earlier budgets in the check with equal ``task``, ``word`` and ``what``.
+    If budgets of the check have equal ``task``, ``word`` and ``what``, ``number`` (from 0) tells them apart.
     """
 
     task: str
@@ -64,16 +64,16 @@ Places = Mapping[str, Uses]
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
     """Yield a problem for each budget that does not separate right programs from wrong ones.
 
-    A ``between`` budget: On every mesh with every size, at least one misconception that names the check must exceed the
-    budget. All misconceptions that exceed the budget must exceed it by the margin.
+    For a ``between`` budget, on every mesh with every size, at least one misconception that names the check must exceed
+    the budget. All misconceptions that exceed the budget must exceed it by the margin.
 
     A plain number is the amount that right programs need. On every mesh with every size, at least one right program
     must need at least the number minus the margin. On some mesh with some sizes, at least one misconception must exceed
-    the number by the margin, or differ from the number if it is exact. Misconceptions that name an earlier check also
-    count, because the later check never judges them. So do misconceptions that exceed an earlier budget of the check.
+    the number by the margin, or differ from the number if it is exact. For this, a misconception may name an earlier
+    check (then the later check never judges it), or exceed an earlier budget of the check.
 
     Args:
-        right: findings of the reference and of the alternatives, by names for messages.
+        right: findings of the reference and of the alternatives, by the names that messages use.
         wrong: findings of each misconception, by the misconception's name.
     """
     for one in measured(exercise, right, wrong):
@@ -91,10 +91,10 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        separates: True if the budget is a ``between``, or has to be a ``between``.
+        separates: True if the budget is or must be declared with ``between``.
         right: amounts of right programs.
-        wrong: amounts of misconceptions that name the check. For a plain number also of misconceptions that name an
-            earlier check.
+        wrong: amounts of misconceptions that name the check. If the budget is a plain number, ``wrong`` has the
+            misconceptions that name an earlier check, too.
     """
 
     check: Check
@@ -123,7 +123,10 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the places whose budget has to be a ``between`` or is one; without ``separate``, all other places."""
+    """Return the meshes and sizes with a budget that is or must be declared with ``between``.
+
+    If ``separate`` is False, return the meshes and sizes without such a budget.
+    """
     return {
         sizes: uses
         for sizes, uses in places.items()
@@ -152,7 +155,7 @@ def _by_budget(check: Check, amounts: Amounts, measuring: bool = False) -> Mappi
 
 
 def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
-    """Yield a problem for each mesh and sizes for which every right program needs much less than the number."""
+    """Yield a problem for each mesh and set of sizes with which every right program needs much less than the budget."""
     show = _shown(key.word)
     for sizes, uses in places.items():
         who, use = max(uses.items(), key=lambda one: one[1].amount)
@@ -164,7 +167,7 @@ def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
 
 
 def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[str]:
-    """Yield a problem if no wrong program exceeds the number by the margin, on any mesh with any sizes."""
+    """Yield a problem if no wrong program exceeds the budget by the margin, on any mesh with any sizes."""
     uses = _uses(wrong)
     if any(_is_far(use) for _, _, use in uses):
         return
@@ -185,7 +188,7 @@ def _uses(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _is_far(use: BudgetUse) -> bool:
-    """Return True if a wrong program's amount differs enough from a budget that is a plain number."""
+    """Return True if a wrong program's amount has the required distance from a budget that is a plain number."""
     if use.word == EXACT:
         return use.amount != use.budget
     return _is_beyond(use) and (use.word in COUNTS or use.amount >= use.budget * ROOM * (1 - ROUNDING))
@@ -196,7 +199,10 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
     budget, show = use.budget, _shown(use.word)
     if not isinstance(budget, Budget):
         what = SEPARATED[use.word]
-        yield f"a {what} budget is between(right, wrong), the least that a right and the wrong program need"
+        yield (
+            f"write its {what} budget as between(right, wrong), "
+            "with the least that right programs need and the least that wrong programs need"
+        )
         return
     yield from _claimed("right", budget.right, right)
     least_room = _room(use.word, budget)
@@ -205,7 +211,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
             yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
     beyond = {who: one for who, one in wrong.items() if _is_beyond(one)}
     if not beyond:
-        yield f"no misconception goes beyond the budget, {show(budget)}"
+        yield f"no misconception goes beyond the budget, {show(budget)}: add one, or choose sizes where one does"
         return
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
@@ -214,7 +220,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return a function from an amount to the least difference between a budget and right or wrong programs."""
+    """Return a function that maps a program's amount to the least required difference between amount and budget."""
     if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
@@ -223,13 +229,16 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if the least amount of these programs differs from the amount ``claim`` by more than ROOM."""
+    """Yield a problem if ``claim`` and the least amount in ``found`` differ by more than a factor ROOM.
+
+    ``claim`` is an argument of ``between``.
+    """
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:
         yield (
-            f"between says that a {what} program needs {show(claim)} at least; "
-            f"{who} takes {show(least)}, the least of all"
+            f"between says that {what} programs need {show(claim)} at least, but the least is {show(least)}, "
+            f"by {who}: write that number, or mend the program"
         )
 
 
@@ -242,7 +251,7 @@ def _shown(word: str) -> Callable[[float], str]:
 
 
 def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
-    """Yield (mesh and sizes, budget, use) for each comparison with a budget in this check.
+    """Yield (mesh and sizes, budget, comparison) for each comparison with a budget in this check.
 
     Args:
         measuring: after a program exceeds a budget, continue with the check's next comparison.
@@ -260,14 +269,15 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Return the asks and ``Seen`` objects of the check's first run. All runs share one program."""
+    """Return (request, ``Seen`` object) of the check's first run. All runs use one program, so amounts are equal."""
     given = tuple(
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)
         else [replace(seen, measuring=measuring) for seen in of_call]
         for of_call in next(iter(group.seen(public=False)))
     )
-    with suppress(Exception):  # another proof reports the error; amounts that were compared before it count
+    # After an error, use the amounts that were compared before it. Another part of ``verify`` reports the error.
+    with suppress(Exception):
         group.judged(given)
     return [
         (answer.ask, seen)

@@ -1,7 +1,7 @@
 """The ``check_vma`` modes in which the grader judges a body (a task's function for ``shard_map``).
 
-The mode changes gradients that a body takes. With ``check_vma=True`` JAX knows that a replicated weight is one weight,
-and sums the gradient of a local loss over the devices. With False, each device gets its own gradient.
+The mode changes the gradients that a body computes. With ``check_vma=True`` JAX knows that a replicated weight is one
+weight, and sums the gradient of a local loss over the devices. With False, each device gets its own gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GRADIENTS = {"grad", "value_and_grad", "vjp", "linear_transpose", "jacrev", "hes
 
 
 def judged_modes(exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each body that takes a gradient, or that is judged in both modes, with its modes."""
+    """Yield, for each function for ``shard_map`` that computes a gradient or has two modes, a line with its modes."""
     for part in _bodies(exercise):
         modes = exercise.tasks[part.name].modes
         if len(modes) > 1 or _takes_gradient(part, exercise):
@@ -25,7 +25,7 @@ def judged_modes(exercise: Exercise) -> Iterator[str]:
 
 
 def undecided_modes(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each body that takes a gradient and declares no mode."""
+    """Yield a problem for each function for ``shard_map`` that computes a gradient and declares no mode."""
     for part in _bodies(exercise):
         named = {k.arg for d in _decorators(part) if isinstance(d, ast.Call) for k in d.keywords}
         if "check_vma" not in named and _takes_gradient(part, exercise):
@@ -45,7 +45,7 @@ def _decorators(part: Statement) -> list[ast.expr]:
 
 
 def _takes_gradient(part: Statement, exercise: Exercise) -> bool:
-    """Return True if the body, or a function of the author that the body uses, contains a name in GRADIENTS."""
+    """Return True if a function, or an author's function that it uses, contains a name in GRADIENTS."""
     known = {p.name: p.node for p in statements(exercise) if p.kind in ("private", "given") and p.name}
     nodes = [part.node, *(known[name] for name in names_reached([part.node], known))]
     named = {last_name(n) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}

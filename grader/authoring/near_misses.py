@@ -1,23 +1,27 @@
-"""Near misses: answers by a question's formula with one term left out, or with a count off by one.
+"""Near misses: answers by a question's formula with one term or function left out, or with a count off by one.
 
 If the tolerance accepts a near miss in some draws and rejects it in other draws, students' results depend on luck. If
 the tolerance accepts a near miss in all draws, the question is not about the changed term, and there is no problem.
+
+If a question asks for the formula, every term of the formula matters. So each near miss must differ from the key at one
+drawn point at least. A near miss lacks one term of a sum, or one function.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from grader.common import syntax
-from grader.exercise import Exercise, Quantity, Question
-from grader.judging.answers import kind_of
+from grader.common.syntax import expression
+from grader.exercise import Exercise, Formula, Quantity, Question
+from grader.judging.answers import kind_of, show_params, some_variants, wanted
 
 DRAWS = 300
-"""The most draws of one question for which near misses are tried."""
+"""The largest number of draws of one question for which near misses are tried."""
 COUNT = 4
 """Integers below this number are counts, as 1 in X - 1 hops. Other numbers are sizes or rates."""
 
@@ -28,12 +32,50 @@ def near_miss_problems(exercise: Exercise) -> Iterator[str]:
     for question in exercise.questions.values():
         if isinstance(question.answer, Quantity) and question.name in found:
             yield from _problems(exercise, question, found[question.name])
+        elif isinstance(question.answer, Formula):
+            yield from _formula_problems(question)
+
+
+def _formula_problems(question: Question) -> Iterator[str]:
+    """Yield a problem for each near miss of a formula's key that equals the key at all drawn points."""
+    for drawn in question.variants():
+        kind = kind_of(question, drawn)
+        try:
+            key = wanted(question, question.fn, drawn, kind)
+        except Exception:  # another part of ``verify`` reports invalid keys
+            return
+        found: list[str] = []
+        for what, near in formula_near_misses(key.text):
+            with suppress(ValueError):  # a formula that is near the key may have no finite value
+                if kind.are_close(kind.want(near), key):
+                    found.append(what)
+        if found:
+            yield (
+                f"{question.name}: {found[0]} equals the key {key.text} at all drawn points: give the symbols values "
+                "that show the difference"
+            )
+            return
+
+
+def formula_near_misses(key: str) -> Iterator[tuple[str, str]]:
+    """Yield (description, changed formula) for each near miss of a key."""
+    for place in range(len(list(_changes_of_formula(expression(key))))):
+        formula = expression(key)
+        old, what, new = list(_changes_of_formula(formula))[place]
+        described = f"{ast.unparse(new)} for {ast.unparse(old)} ({what})"
+        yield described, ast.unparse(_Replaced(old, new).visit(formula))
+
+
+def _changes_of_formula(formula: ast.Expression) -> Iterator[tuple[ast.expr, str, ast.expr]]:
+    for term in _sums(formula):
+        yield from ((term, what, new) for what, new in _changes(term))
+    for node in ast.walk(formula):
+        if isinstance(node, ast.Call):
+            yield from ((node, "a function left out", argument) for argument in node.args)
 
 
 def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> Iterator[str]:
-    draws = list(question.variants())
-    if len(draws) > DRAWS:
-        draws = random.Random(question.name).sample(draws, DRAWS)
+    draws = some_variants(question, DRAWS)
     for what, changed in near_misses(node):
         space = dict(exercise.spaces[0])
         exec(compile(changed, question.name, "exec"), space)
@@ -41,15 +83,15 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
         hidden = [params for params, is_hidden in seen if is_hidden]
         shown = [params for params, is_hidden in seen if is_hidden is False]
         if hidden and shown:
-            first = ", ".join(f"{name}={value!r}" for name, value in hidden[0].items())
             yield (
                 f"{question.name}: the tolerance of {question.rtol:g} accepts {what} in {len(hidden)} of {len(draws)} "
-                f"variants, first {first}; choose draws in which it shows"
+                f"variants, first {show_params(hidden[0])}; "
+                "choose params with which the answers differ by more than the tolerance"
             )
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return whether the tolerance accepts the near miss. None if the near miss is right or raises an error."""
+    """Return whether the tolerance accepts the near miss, or None if the near miss is right or raises an error."""
     right = question(**params)
     try:
         answer = near(**params)
@@ -65,11 +107,12 @@ def near_misses(node: ast.FunctionDef) -> Iterator[tuple[str, ast.Module]]:
     for place, term in enumerate(_sums(plain)):
         for name, change in _changes(term):
             changed = copy.deepcopy(plain)
-            module = _Replaced(_sums(changed)[place], change).visit(ast.Module([changed], []))
+            module = ast.Module([changed], [])
+            _Replaced(_sums(changed)[place], change).visit(module)
             yield f"{ast.unparse(change)} for {ast.unparse(term)} ({name})", ast.fix_missing_locations(module)
 
 
-def _sums(node: ast.FunctionDef) -> list[ast.BinOp]:
+def _sums(node: ast.AST) -> list[ast.BinOp]:
     return [n for n in ast.walk(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add | ast.Sub)]
 
 
@@ -84,8 +127,8 @@ def _changes(term: ast.BinOp) -> Iterator[tuple[str, ast.expr]]:
 
 
 class _Replaced(ast.NodeTransformer):
-    def __init__(self, old: ast.BinOp, new: ast.expr) -> None:
+    def __init__(self, old: ast.expr, new: ast.expr) -> None:
         self.old, self.new = old, new
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+    def visit(self, node: ast.AST) -> ast.AST:
         return self.new if node is self.old else self.generic_visit(node)

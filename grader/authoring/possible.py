@@ -2,7 +2,7 @@
 
 A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, a time shorter than the
 time of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
-these with arithmetic and the hardware table.
+the chip, mesh and arrays with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -15,31 +15,39 @@ from typing import Any
 from grader.common.layout import entries
 from grader.exercise import Quantity, Question, Scenario, Spec, Table, Written
 from grader.hardware import CHIPS, slice_problem
-from grader.judging.answers import kind_of
+from grader.judging.answers import kind_of, show_params
 from grader.judging.units import show, unit_of
 
 LEAST_ANSWERS = 8
 """The least number of answers to a question that differ by more than the tolerance. With fewer answers, too many
 students would have equal ones."""
 
+MEND = "list more values in params"
+NUMBER = re.compile(r"-?\d[\d.,]*(?:e[+-]?\d+)?")
 CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|level|of)\b")
 """Words in a question's text or model that show that the answer is the largest or smallest of several amounts."""
 
 
 def question_problems(question: Question) -> Iterator[str]:
-    """Yield one line for each distinct problem of the question's draws, with the first draw that has the problem."""
+    """Yield one line for each problem of the question's draws, with the first draw that has the problem.
+
+    Problems that differ only in their numbers are one problem.
+    """
     if isinstance(question.answer, Written):
         return
     if question.scenario is None and isinstance(question.answer, Quantity | Spec | Table):
         yield f"{question.name}: it has no scenario; add exercise.scenario({question.name}, ...)"
         return
-    first: dict[str, str] = {}
+    first: dict[str, tuple[str, str]] = {}
     answers: list[Any] = []
     branches: set[str] = set()
     for params in question.variants():
         try:
-            scenario = question.scenario(**params) if question.scenario else Scenario()
             answer = question(**params)
+        except Exception:  # another part of ``verify`` reports invalid keys
+            continue
+        try:
+            scenario = question.scenario(**params) if question.scenario else Scenario()
             problems = [*impossible(scenario), *_of_number(question, scenario, answer)]
         except Exception as error:  # the author's scenario may raise any error
             problems = [f"its scenario raises {type(error).__name__}: {error}"]
@@ -47,8 +55,8 @@ def question_problems(question: Question) -> Iterator[str]:
             answers.append(answer)
             branches.update(scenario.branches)
         for problem in problems:
-            first.setdefault(problem, ", ".join(f"{k}={v!r}" for k, v in params.items()))
-    yield from (f"{question.name}: {problem}, with {where}" for problem, where in first.items())
+            first.setdefault(NUMBER.sub("#", problem), (problem, show_params(params)))
+    yield from (f"{question.name}: {problem}, with {where}" for problem, where in first.values())
     yield from _variety(question, answers, branches)
 
 
@@ -60,7 +68,8 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             if size % parts:
                 yield f"a dimension of {size} is not cut into {parts} equal parts"
     if scenario.chip in CHIPS:
-        free = scenario.slice or scenario.rings or scenario.lines  # with any of these, the mesh may be part of a slice
+        # A scenario with a slice, rings or lines may use only a part of the slice as its mesh.
+        free = scenario.slice or scenario.rings or scenario.lines
         count = 0 if free else math.prod(scenario.mesh.values())
         rings, lines = scenario.rings, scenario.lines
         problem = slice_problem(scenario.chip, shape=scenario.slice, count=count, rings=rings, lines=lines)
@@ -68,21 +77,22 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             yield problem
         memory = CHIPS[scenario.chip].hbm
         if scenario.holds > memory:
-            yield f"one {scenario.chip} has {memory / 1e9:g} GB and would hold {scenario.holds / 1e9:.1f}"
+            holds = f"{scenario.holds / 1e9:.1f} GB"
+            yield f"one {scenario.chip} has {memory / 1e9:g} GB of memory, but the scenario puts {holds} into it"
     query, kv = scenario.heads
     if query % kv:
         yield f"{query} query heads cannot share {kv} KV heads evenly"
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield the reasons why the answer to a numeric question is published or impossible."""
+    """Yield the reasons why the answer to a numeric question is unusable: it is a published number, or impossible."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit
     factor, as_shown = unit_of(unit)[0], show(answer, unit)
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
-            yield f"the answer is published: {show(known * factor, unit)}"
+            yield f"the answer is one of the published answers: {show(known * factor, unit)}"
     if answer < scenario.least:
         yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least possible"
     if answer > scenario.most:
@@ -95,17 +105,23 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
-        yield f"{question.name}: its draws have {count} different answers, and at least {LEAST_ANSWERS} are needed"
+        found = f"its draws have {count} different answers, and at least {LEAST_ANSWERS} are needed"
+        yield f"{question.name}: {found}: {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
-        mend = f"all draws take {branches.pop()!r}" if branches else "say in `branches` which one a draw takes"
-        yield f"{question.name}: its answer is the larger or smaller of several, but {mend}"
+        mend = "in Scenario(branches=...), name the amount that each draw takes"
+        if branches:
+            mend = (
+                f"all draws take the amount {branches.pop()!r}; choose params for which some draws take another amount"
+            )
+        yield f"{question.name}: its answer is the larger or smaller of several amounts: {mend}"
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers. Another proof reports invalid answers.
+    """Yield a problem if draws give too few different answers. Other checks of ``verify`` report invalid answers.
 
-    A table needs LEAST_ANSWERS different answers. Other questions with several draws need two.
+    A table needs LEAST_ANSWERS different answers. Any other kind of question needs two different answers if it has
+    several draws.
     """
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
@@ -119,7 +135,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
     if len(found) < least:
         several = "answer" if len(found) == 1 else "different answers"
-        yield f"{question.name}: its draws have {len(found)} {several}, and at least {least} are needed"
+        yield f"{question.name}: its draws have {len(found)} {several}, and at least {least} are needed: {MEND}"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

@@ -18,7 +18,7 @@ class Proved:
     the grader's code, all versions, the machine, the isolation and the number of seeds.
 
     Args:
-        cache: the cache, or None to store nothing.
+        cache: stores which exercises were proved; None to store nothing.
         seeds: number of seeds per proof.
     """
 

@@ -1,74 +1,153 @@
-"""Draw all inputs again in another process, because a class must get equal inputs from every grader.
+"""Compute all inputs, keys and texts again in other processes, because they must be equal in every grader.
 
-``python -m grader.authoring.redrawn COURSE NAME ...`` prints a JSON object with the digests of each exercise's inputs.
+The other processes differ in all that authors' code must not depend on: order of sets, day, folder and machine. They
+have limits of time and memory, so authors' code that does not end becomes a problem of one exercise.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from grader.authoring import inputs
+from grader.authoring.drawing import CONSTANT, CPU_SECONDS, DIGEST, Drawn, drawn_of, too_large, too_long
 from grader.course.config import CourseError
-from grader.course.loading import Course, load_course
+from grader.course.loading import Course
 from grader.exercise import AuthorError, Exercise
-from grader.judging.plan import plan
+from grader.sandbox.temporary import home
 
-SEED = "verify"
+HASH_SEEDS = ("2718", "31415", "4669")
+"""Hash seeds of the other processes. A small set often has one order in two processes, and rarely in four."""
+DEPENDS = "the order of a set, hash(), random numbers, the time, the folder or the machine"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What another process computed for an exercise; ``problem``: why the process could not compute it."""
+
+    drawn: list[Drawn] = field(default_factory=list)
+    problem: str = ""
 
 
 class Redrawn:
-    """The digests of exercises' inputs that another process draws. The other process starts on first use."""
+    """What other processes compute for exercises. The processes start on first use.
 
-    def __init__(self, course: Course, names: Sequence[str]) -> None:
-        self._course, self._names = course, names
-        self._found: dict[str, list[str]] | None = None
+    Args:
+        hash_seeds: the hash seed of each process.
+        seconds: limit of CPU time for one exercise.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        names: Sequence[str],
+        hash_seeds: Sequence[str] = HASH_SEEDS,
+        seconds: float = CPU_SECONDS,
+    ) -> None:
+        self._course, self._names, self._hash_seeds, self._seconds = course, names, hash_seeds, seconds
+        self._found: list[dict[str, Drawing]] = []
         self._lock = threading.Lock()
 
+    def stopped(self, exercise: Exercise) -> str:
+        """Return why the exercise's inputs and keys cannot be computed within limits; '' if they can."""
+        return next((one.problem for one in self._drawings(exercise) if one.problem), "")
+
     def problems(self, exercise: Exercise) -> Iterator[str]:
-        """Yield a problem for each task whose inputs differ between this process and the other process."""
+        """Yield a problem for each value that this process and the other processes compute differently.
+
+        A differing constant of the file is reported only if nothing else differs, because other values may depend on
+        the constant.
+        """
+        here = {(what, where): value for what, where, value in drawn_of(exercise)}
+        found: dict[str, str] = {}
+        for other in self._drawings(exercise):
+            for what, where, value in other.drawn:
+                if (one := here.get((what, where), value)) != value:
+                    found.setdefault(what, _problem(what, where, one, value))
+        if len(found) > 1:
+            found.pop(CONSTANT, None)
+        yield from found.values()
+
+    def _drawings(self, exercise: Exercise) -> list[Drawing]:
         with self._lock:
-            if self._found is None:
-                self._found = self._drawn()
-        if exercise.id not in self._found:
-            return
-        pairs = zip(plan(exercise, public=False, seed=SEED), self._found[exercise.id], strict=False)
-        for task in dict.fromkeys(ask.task for ask, digest in pairs if ask.digest != digest):
-            yield f"{task}: each process draws other inputs: draw only with the given rng"
+            for hash_seed in self._hash_seeds[len(self._found) :]:
+                stopped = {name for done in self._found for name, one in done.items() if one.problem}
+                self._found.append(self._drawn([name for name in self._names if name not in stopped], hash_seed))
+        return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
-    def _drawn(self) -> dict[str, list[str]]:
-        command = [
-            sys.executable,
-            "-m",
-            "grader.authoring.redrawn",
-            str(self._course.root / "course.yaml"),
-            *self._names,
-        ]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as process:
-            out, err = process.communicate()
-        if process.returncode:
-            raise CourseError(f"inputs could not be drawn in another process: {err.decode(errors='replace')[-300:]}")
-        return json.loads(out.splitlines()[-1])
+    def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
+        """Return what processes with this hash seed compute. If a process dies, the next process continues."""
+        found: dict[str, Drawing] = {}
+        while left:
+            lines, ended = self._process(left, hash_seed)
+            for line in lines:
+                if "name" in line:
+                    found[line["name"]] = Drawing(line.get("drawn", []), line.get("problem", ""))
+            if not ended:
+                break
+            if not lines:
+                raise CourseError(f"inputs could not be drawn in another process: {ended}")
+            found[lines[-1].get("began") or lines[-1]["name"]] = Drawing(problem=ended)
+            left = [name for name in left if name not in found]
+        return found
+
+    def _process(self, names: Sequence[str], hash_seed: str) -> tuple[list[dict[str, Any]], str]:
+        """Run a process. Return the process's output lines, and why it ended early ('' if it did not)."""
+        with tempfile.TemporaryDirectory(dir=home()) as folder:
+            course = Path(folder) / "course"
+            course.symlink_to(self._course.root.resolve(), target_is_directory=True)
+            command = [sys.executable, "-m", "grader.authoring.drawing"]
+            command += [str(course / "course.yaml"), str(self._seconds), *names]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, cwd=folder, env=_environment(folder, hash_seed)
+            )
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return lines, self._ended(done.returncode, done.stderr.decode(errors="replace"))
+
+    def _ended(self, code: int, errors: str) -> str:
+        """Return why a process ended early; '' if it did not."""
+        if code == -signal.SIGXCPU:
+            return too_long(self._seconds)
+        if code < 0:
+            name = signal.Signals(-code).name
+            return f"the process that computes inputs and answers ended with {name}; perhaps {too_large()}"
+        return (errors.strip().splitlines() or [f"the process ended with status {code}"])[-1][-300:] if code else ""
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's environment with a changed hash seed, so that sets have a different order."""
-    return {**os.environ, "PYTHONHASHSEED": "2718", "PYTHONPATH": os.pathsep.join(sys.path)}
+def differences(exercise: Exercise, redrawn: Redrawn) -> Iterator[str]:
+    """Yield a problem for each result that other processes compute differently, or for code that never ends."""
+    if stopped := redrawn.stopped(exercise):
+        yield stopped
+        return
+    try:
+        yield from list(inputs.undecided_draws(exercise)) or redrawn.problems(exercise)
+    except AuthorError as error:
+        yield str(error)
 
 
-def _digests(course: Course, names: Sequence[str]) -> dict[str, list[str]]:
-    found = {}
-    for name in course.usable(names)[0]:
-        try:
-            found[name] = [ask.digest for ask in plan(course.exercise(name), public=False, seed=SEED)]
-        except AuthorError:  # the parent process reports this error
-            continue
-    return found
+def _problem(what: str, where: str, one: str, two: str) -> str:
+    if what.endswith(": inputs"):
+        return f"{what.removesuffix(': inputs')}: each process draws other inputs: draw only with the given rng"
+    if what == CONSTANT:
+        what, where = f"the constant {where}", ""
+    at = f" with {where}" if where else ""
+    both = "" if one.startswith(DIGEST) else f", {one} and {two}"
+    return f"{what}{at} differs between two processes{both}: it must not depend on {DEPENDS}"
 
 
-if __name__ == "__main__":
-    print(json.dumps(_digests(load_course(Path(sys.argv[1])), sys.argv[2:])))
+def _environment(folder: str, hash_seed: str) -> dict[str, str]:
+    """Return this process's environment with another hash seed, home, user and number of devices."""
+    # Drop XLA_FLAGS, which may set a number of devices, too.
+    kept = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    changed = {"HOME": folder, "PWD": folder, "TMPDIR": folder, "USER": "another", "LOGNAME": "another"}
+    changed["JAX_NUM_CPU_DEVICES"] = "3"
+    return {**kept, **changed, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -17,7 +17,7 @@ from grader.sandbox.temporary import home
 
 
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
-    """Yield a problem for each public name that the release lacks, and for each check that the reference then fails.
+    """Yield a problem for each public name that the release lacks, and each release check that the reference fails.
 
     Args:
         reference: the solution as a learner would hand it in.

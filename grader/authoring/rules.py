@@ -1,4 +1,4 @@
-"""The rules of an exercise's statement, with the misconceptions that break each rule and the checks that these fail.
+"""The rules of an exercise's statement, and for each rule the misconceptions that break it and the checks that fail.
 
 A rule is a row of the table under "What is checked", or a sentence of the statement with the word "must". A
 misconception that breaks a rule quotes the rule: ``@exercise.misconception(..., breaks="no other collective")``.
@@ -37,7 +37,7 @@ def rules_of(exercise: Exercise) -> list[Rule]:
 
 
 def rule_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield problems: quotes that the statement lacks, rules that no misconception breaks, checks that none fails.
+    """Yield a problem for each quote that the statement lacks, and for rules and checks without a misconception.
 
     A statement without a table under "What is checked" has no rules, and its checks need no misconceptions.
     """
@@ -45,12 +45,14 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
     for wrong in exercise.misconceptions.values():
         for quote in wrong.breaks:
             if _flat(quote) not in statement:
-                yield f"the misconception {wrong.name} breaks {quote!r}, which is not in the statement"
+                where = f"has breaks={quote!r}, and the statement lacks this text"
+                yield f"the misconception {wrong.name} {where}: copy a rule of the statement"
     if not (rules := rules_of(exercise)):
         return
     for rule in rules:
         if not rule.broken_by:
-            yield f"no misconception breaks the rule {rule.text!r}: quote it in one, breaks=..., or add one"
+            mend = "add a misconception, or quote the rule in the breaks=... of one"
+            yield f"no misconception breaks the rule {rule.text!r}: {mend}"
     failing = {name for wrong in exercise.misconceptions.values() for name in wrong.fails}
     for name in exercise.checks:
         if name not in failing:
@@ -58,7 +60,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def listed_rules(exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each rule, then lines for the misconceptions that break the rule: failed checks, lost points."""
+    """Yield each rule, then a line for each misconception that breaks it, with failed checks and lost points."""
     for rule in rules_of(exercise):
         yield rule.text
         for wrong in rule.broken_by:
@@ -67,7 +69,7 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:
-    """Return the points that a misconception costs: points of the checks that it fails, and of checks after these."""
+    """Return the points that a misconception costs: those of failed checks, and of checks that need them to pass."""
     if not isinstance(wrong.of, Task):
         return wrong.of.points
     lost = set(wrong.fails)

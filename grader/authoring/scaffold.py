@@ -163,7 +163,8 @@ def _course_files(name: str) -> dict[Path, str]:
             place = path.relative_to(NEW_COURSE).with_name(RENAMED.get(path.name, path.name))
             made[place] = path.read_text(encoding="utf-8")
     config, readme = Path("course.yaml"), Path("README.md")
-    made[config] = made[config].replace("NAME", json.dumps(name)).replace("SEED", json.dumps(secrets.token_hex(16)))
+    quoted, seed = json.dumps(name, ensure_ascii=False), json.dumps(secrets.token_hex(16))
+    made[config] = made[config].replace("NAME", quoted).replace("SEED", seed)
     made[readme] = made[readme].replace("NAME", name)
     return made
 
@@ -202,8 +203,8 @@ def _title(name: str) -> str:
 def _listed(text: str, module: str, exercise: str) -> str:
     """Return the text of course.yaml with the exercise at the end of its module's list. A new module is added last.
 
-    This function inserts new text at the ends of lists that ruamel.yaml reports. Writing the file with ruamel.yaml would
-    join flow lists into one line and drop their comments.
+    ruamel.yaml only finds the ends of the lists, where this function inserts new text. If ruamel.yaml wrote the file,
+    lists in brackets would be on one line, without their comments.
     """
     root = YAML(typ="safe", pure=True).compose(text)
     modules = _fields(root)["modules"][1]
@@ -225,7 +226,7 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Return the start and end of a field's value in ``text``; twice the position after the colon without a value."""
+    """Return the start and end of a field's value in ``text``; both are after the colon if the field has no value."""
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1
@@ -238,7 +239,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
         return f"{text[:end]}, {one}{text[end:]}"
-    end = len(text[:end].rstrip())  # a folded string extends to the next node
+    end = len(text[:end].rstrip())  # to YAML's parser, a folded string ends only at the next node
     end = text.find("\n", end) if "\n" in text[end:] else len(text)
     dash = "- " if isinstance(items, SequenceNode) else ""
     first, *rest = lines
@@ -247,7 +248,10 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 
 
 def _end(text: str, items: CollectionNode) -> int:
-    """Return the end of the last node of a list or mapping. The end of a block itself would be the next node's start."""
+    """Return the end of the last node of a list or mapping.
+
+    The end mark that the parser gives a block is of no use: it is the start of the next node.
+    """
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last
     if isinstance(value, CollectionNode) and value.value and not value.flow_style:

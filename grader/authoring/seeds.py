@@ -1,4 +1,4 @@
-"""Grade one task of one submission with many seeds, as in many years of the course, to find results that are luck.
+"""Grade one task of one submission with many seeds, as in many years of the course, to find results of chance.
 
 The submission is traced once. Only the inputs differ between seeds, so twenty seeds cost little more than one.
 """
@@ -28,20 +28,20 @@ def results_by_seed(
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Return one plan per seed. Plans share the asks that do not depend on the seed (not ``secret``). Cached."""
+    """Return one list of requests per seed. All lists share the requests without hidden inputs. Cached."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
 
 def is_luck(result: Result) -> bool:
-    """Return True if another seed could change the result: the check passed, or failed on ``secret`` asks only."""
+    """Return True if another seed could change the result: the check passed, or failed on hidden inputs only."""
     return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """Return, for each plan, the results of one task's checks by name. Runs only the asks that these checks need."""
+    """Return, for each plan, the results of one task's checks by name. Sends only requests that these checks need."""
     checks = exercise.checks_of(exercise.tasks[task])
     names = {check.name for check in checks}
     calls = {id(call) for check in _with_those_before(exercise, checks) for call in check.calls}
@@ -56,15 +56,18 @@ def results_of_task(
 
 
 def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
-    """Return these checks and all checks that must pass before them."""
+    """Return ``checks`` and all checks that must pass before any of ``checks``."""
     found = list(checks)
-    for check in found:  # the loop appends to this list
+    for check in found:  # the loop also visits the checks that it appends
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
     return found
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return the checks in ``fails`` that do not fail with every seed, each with the indices of the other seeds."""
+    """Return, by check in ``fails``, the indices of the seeds with which the check does not fail.
+
+    Checks that fail with every seed are left out.
+    """
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):
         for name in sorted(fails):

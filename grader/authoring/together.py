@@ -1,12 +1,12 @@
 """Try several submissions in one process, because starting a process and tracing its first program is slow.
 
 Other submissions in the process may change a submission's result. A caller with a surprising result tries the
-submission again, alone.
+submission again in a process of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from grader.batch.grade import Grader
@@ -16,22 +16,26 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 
-# Kinds of faults that come from a submission itself. Other kinds may come from submissions that share the process.
+AT_ONCE = 12
+"""The largest number of submissions in a batch."""
+# Kinds of faults that a submission itself causes. Faults of other kinds may be caused by another submission in the
+# same process.
 OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
-# This code runs between two submissions, to remove all names that the first one defined.
+# This code runs between two submissions, to remove all names that the first submission defined.
 NOTHING_LEFT = (
     "for name in [name for name in globals() if not name.startswith('__')]:\n    del globals()[name]\ndel name\n"
 )
 
 
 def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
-    """Answer the asks of each submission as if it were alone, but in one process for all.
+    """Answer the requests to each submission as in a process of its own, but use one process for all submissions.
 
     Args:
-        texts: (source code, asks) of each submission.
+        texts: (source code, requests) of each submission.
 
     Returns:
-        Answers of each submission; an empty list if another submission may have changed its answers.
+        The answers of each submission. A submission's list of answers is empty if another submission may have changed
+        the answers.
     """
     if not texts:
         return []
@@ -42,14 +46,31 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
     in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
     with grader.workers() as workers:
-        # Jobs must not wait for each other's programs, because few programs are equal.
-        workers = workers.with_runner(grader.hosts.index(workers))
+        # Send all programs to one runner. Jobs rarely run equal programs, so no job should wait for another job.
+        workers = workers.with_runner(grader.pool.sets.index(workers))
         answered, _ = collect(workers, Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}
     return [_own(asks, [found[ask] for ask in own]) for (_, asks), own in zip(texts, every, strict=True)]
 
 
+def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> Iterator[list[Answered]]:
+    """Answer the requests to each submission, in batches.
+
+    If other submissions may have changed an answer, the submission is tried again in a process of its own.
+
+    Args:
+        texts: (source code, requests) of each submission.
+
+    Returns:
+        The answers of each submission; an empty list for a submission that ends its own process.
+    """
+    for start in range(0, len(texts), AT_ONCE):
+        some = texts[start : start + AT_ONCE]
+        for text, found in zip(some, tried(grader, some), strict=True):
+            yield found or tried(grader, [text])[0]
+
+
 def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
-    """Return the answers of one submission; an empty list if a fault may come from another submission."""
+    """Return one submission's answers; [] if another submission may have caused a fault among the answers."""
     faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
     return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

@@ -1,8 +1,10 @@
 """Replace each task by trivial programs, which solve nothing and so must earn no points.
 
 For a plain Python task, a trivial program always raises one error, always returns one value, or returns its first
-argument. Such programs do not run, because their results are known. For a task that JAX traces, a trivial program
-returns zeros of the right shapes, or its first argument.
+argument. Other trivial programs give the right results for public cases, and one constant result for all hidden cases.
+The grader runs none of these programs, because their results are known.
+
+For a task that JAX traces, a trivial program returns zeros of the right shapes, or its first argument.
 """
 
 from __future__ import annotations
@@ -11,22 +13,22 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from grader.authoring.together import tried
+from grader.authoring.together import each_tried
 from grader.batch.grade import Grader
 from grader.common.observation import Outcome
 from grader.course.answers import answers
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Check, Exercise, Task
+from grader.exercise import Cases, Check, Exercise, Task
 from grader.expect import show_outcome
 from grader.judging.judge import judge_checks
 from grader.judging.seen import Answered
+from grader.wire.frames import encode
 
-AT_ONCE = 12
-"""The most trivial programs that are traced in one process."""
 RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
 CONSTANTS = [RAISES_VALUE_ERROR, *map(Outcome, (None, 0, True, False, "", [], {}))]
 """Outcomes to try for every plain Python task. Equal lists and tuples count as equal, and so do 0 and 0.0."""
+KNOWS = "answers the public cases"
 TRACED = {
     "returns zeros": """
 import functools
@@ -41,7 +43,7 @@ def {task}(*args, **keywords):
 
 @dataclass(frozen=True)
 class Trivial:
-    """A trivial program of a task. ``does``: the program's behavior in words. ``found``: the finding for each ask."""
+    """A trivial program of a task. ``does`` describes its behavior, and ``found`` has the finding for each request."""
 
     task: Task
     does: str
@@ -53,7 +55,7 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    First each task is replaced alone. Then all tasks are replaced together by trivial programs of equal behavior.
+    First replace one task at a time. Then replace all tasks at once by trivial programs of equal behavior.
 
     Args:
         reference: findings of the solution.
@@ -76,20 +78,44 @@ def trivial_programs(
         if task.kind == "function":
             for does, outcome in trivial_functions(task, own).items():
                 yield Trivial(task, does, [Answered(a.ask, list(map(outcome, a.ask.cases))) for a in own])
+            yield from _knowing(task, own)
     yield from _traced(course, grader, exercise, reference)
 
 
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
     """Return trivial functions for a plain Python task, by a text such as "returns 0".
 
-    They always have an outcome in ``CONSTANTS``, always have one of the reference's outcomes, or return the first
-    argument.
+    A trivial function always has the same outcome (one of ``CONSTANTS`` or of the reference's outcomes), or returns its
+    first argument.
     """
     some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
     first = next(iter(inspect.signature(task.fn).parameters), None)
     constants = {_does(outcome): outcome for outcome in [*CONSTANTS, *some]}
     found = {does: lambda _, outcome=outcome: outcome for does, outcome in constants.items()}
     return found | {"returns its first argument": lambda case: Outcome(case.get(first))}
+
+
+def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
+    """Yield programs that give right results for public cases, and one constant result for all hidden cases.
+
+    The constant result is None, or the reference's first hidden result of a request.
+    """
+    known = [(a.ask, _marked(a, reference)) for a in reference]
+    constants = {"returns None": Outcome(None)}
+    for _, outcomes in known:
+        constants |= {_does(o): o for o in [o for is_public, o in outcomes if not is_public][:1]}
+    for does, one in constants.items():
+        found = [Answered(ask, [o if is_public else one for is_public, o in outcomes]) for ask, outcomes in known]
+        yield Trivial(task, f"{KNOWS} and otherwise {does}", found)
+
+
+def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
+    """Return the outcomes of a request, each with True if its case is a public case of the task."""
+    if not isinstance(of.finding, list):
+        return []
+    calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]
+    public = [encode(case) for cases in calls for case in cases.public]
+    return [(case in public, outcome) for case, outcome in zip(of.ask.encoded, of.finding, strict=True)]
 
 
 def _does(outcome: Outcome) -> str:
@@ -99,15 +125,13 @@ def _does(outcome: Outcome) -> str:
 def _traced(course: Course, grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
     own = "import jax\n" + reference_source(exercise, answers(course, exercise, "verify"))
     tries = [(t, does) for does in TRACED for t in exercise.tasks.values() if t.kind != "function"]
-    for start in range(0, len(tries), AT_ONCE):
-        some = tries[start : start + AT_ONCE]
-        texts = [
-            (own + TRACED[does].format(task=task.name), [a.ask for a in reference if a.ask.task == task.name])
-            for task, does in some
-        ]
-        for (task, does), text, found in zip(some, texts, tried(grader, texts), strict=True):
-            if found := found or tried(grader, [text])[0]:
-                yield Trivial(task, does, found)
+    texts = [
+        (own + TRACED[does].format(task=task.name), [a.ask for a in reference if a.ask.task == task.name])
+        for task, does in tries
+    ]
+    for (task, does), found in zip(tries, each_tried(grader, texts), strict=True):
+        if found:
+            yield Trivial(task, does, found)
 
 
 def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
@@ -119,7 +143,7 @@ def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
 
 
 def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
-    """Return the checks of the replaced tasks that pass with these trivial programs."""
+    """Return the checks that pass with trivial programs, among the checks of the tasks that these programs replace."""
     replaced = {a.ask: a for one in programs for a in one.found}
     tasks = {one.task for one in programs}
     results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)
@@ -129,7 +153,9 @@ def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Tri
 
 def _problem(check: Check, programs: list[Trivial]) -> str:
     who = " and ".join(one.task.name for one in programs)
+    mend = "draw hidden cases with several results, or " if programs[0].does.startswith(KNOWS) else ""
+    points = f"{check.points:g} point{'' if check.points == 1 else 's'}"
     return (
-        f"{who}: a function that only {programs[0].does} earns {check.points:g} points in {check.name}: "
-        "let the check come after one on values (after=...)"
+        f"{who}: a function that only {programs[0].does} earns {points} in {check.name}: "
+        f"{mend}let the check come after a check of values (after=...)"
     )

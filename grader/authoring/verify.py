@@ -8,52 +8,52 @@ For every exercise:
 - Each budget is between the needs of right and wrong programs.
 - The release has all public parts, and the reference passes the checks of the release.
 - A question's answers differ by more than its tolerance, and so do near misses. The question's situation can exist.
-- Hidden dimensions are at least as uneven as public dimensions.
+- A question's text changes with each parameter that changes the answer, and explains each symbol of a formula.
+- No function that learners get is a whole solution.
+- Hidden dimensions are at least as uneven as public dimensions, and each static keyword has several values.
 For the course:
 - Names are unique.
-- ``exercises/`` is current, and contains no solution lines, hidden checks or seed.
-- All parts of the course that the tables of sources name exist.
+- ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a solution or a key.
+- The tables of sources name only parts of the course that exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
-from dataclasses import dataclass
 
-from grader.authoring import inputs, possible
+from grader.authoring import complete_texts, inputs, possible
+from grader.authoring.cases import case_problems
 from grader.authoring.declarations import declaration_problems
+from grader.authoring.given_away import given_away_problems, given_keys
 from grader.authoring.keys import key_problems
 from grader.authoring.margins import margin_problems
 from grader.authoring.near_misses import near_miss_problems
 from grader.authoring.proved import Proved
-from grader.authoring.redrawn import Redrawn
+from grader.authoring.redrawn import HASH_SEEDS, Redrawn, differences
 from grader.authoring.released import released_problems
+from grader.authoring.replaced import Replaced, amounts, replaced_texts, submission_of
 from grader.authoring.rules import rule_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
-from grader.authoring.together import tried
 from grader.authoring.trivial import trivial_problems
 from grader.authoring.whole_course import course_problems
 from grader.batch.grade import Grader
 from grader.batch.workers import pool_of
 from grader.common.cache import Cache
-from grader.common.observation import Observation
 from grader.common.result import ExerciseReport, Result
 from grader.course.answers import answer_by, answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
-from grader.exercise import Alternative, AuthorError, Exercise, Misconception, Question, Task
-from grader.intake.submission import Chunk, Source, Submission
+from grader.exercise import AuthorError, Exercise, Misconception, Question, Task
 from grader.judging import answers as judging
 from grader.judging.problems import question_problems
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import Answered
 
 RIGHT = ("passed", "waiting")
 """Statuses of a right answer. The status "waiting" is for an answer in words, which a person grades."""
-AT_ONCE = 12
 
 
 def verify(
@@ -69,32 +69,37 @@ def verify(
     The last exercises of a course are the largest. They start first, so that no job is idle at the end.
 
     Args:
-        tell: called with each exercise's name and problems when its proof is done, then with the course's problems.
+        tell: called with each exercise's name and problems when its proof is done, then with the problems of the
+            course that are about no exercise in ``names``.
         seeds: the number of seeds with which to try the reference and each misconception.
         cache: stores which exercises were proved.
     """
     total, proved = 0, Proved(cache, grader, seeds)
 
-    redrawn = Redrawn(course, names)
+    usable = set(course.usable([name for name in names if name in course.module_of])[0])
+    known = {name for name in usable if name in proved}
+    redrawn = Redrawn(course, [name for name in names if name in usable - known])
 
     def proof(name: str) -> list[str]:
-        usable = name in course.module_of and bool(course.usable([name])[0])
-        if usable and name in proved:
+        if name in known:
             return []
         problems = list(exercise_problems(course, grader, name, seeds, redrawn))
-        if usable and not problems:
+        if name in usable and not problems:
             proved.keep(name)
         return problems
 
+    of_course = list(course_problems(course, told=names))
+    own = {name: [problem for problem in of_course if problem.startswith(f"{name}: ")] for name in names}
     with pool_of(grader.jobs) as pool:
         proofs = {pool.submit(proof, name): name for name in reversed(names)}
         for future in as_completed(proofs):
-            problems = future.result()
-            tell(proofs[future], problems)
+            name = proofs[future]
+            problems = [*future.result(), *own[name]]
+            tell(name, problems)
             total += len(problems)
-    problems = list(course_problems(course))
-    tell("course", problems)
-    return total + len(problems)
+    others = [problem for problem in of_course if problem not in itertools.chain(*own.values())]
+    tell("course", others)
+    return total + len(others)
 
 
 def exercise_problems(
@@ -108,19 +113,39 @@ def exercise_problems(
     yield from declaration_problems(exercise, course.config.statement_words)
     yield from rule_problems(exercise)
     yield from inputs.tame_sizes(exercise)
+    yield from inputs.fixed_keywords(exercise)
+    differing = list(differences(exercise, redrawn or Redrawn(course, [name], HASH_SEEDS[:1])))
+    yield from differing
+    # If draws differ between runs, the other searches for problems give varying results, or never end.
+    if not differing:
+        yield from _proved(course, grader, exercise, seeds)
+
+
+def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
+    """Yield the problems of an exercise whose inputs, keys and texts are equal in all processes."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
-        of_questions += question_problems(question, exercise.misconceptions.values())
-        yield from key_problems(question)
-        yield from possible.question_problems(question)
+        found = list(question_problems(question, exercise.misconceptions.values()))
+        of_questions += found
+        if not found:  # the searches for problems below need a valid key
+            yield from key_problems(question)
+            yield from possible.question_problems(question)
+    yield from complete_texts.text_problems(exercise)
+    yield from given_keys(exercise)
     yield from of_questions
     try:
         yield from near_miss_problems(exercise)
-        undecided = list(inputs.undecided_draws(exercise))
-        yield from undecided or (redrawn or Redrawn(course, [name])).problems(exercise)
+        yield from inputs.alike_inputs(exercise)
+        of_cases = list(case_problems(exercise, course.config.seed))
+        yield from of_cases
+        if of_cases:  # no solution can pass a check whose cases are invalid
+            return
         found = yield from reference_problems(course, grader, exercise, seeds)
+        if found is None:
+            return
         yield from _stub(course, grader, exercise)
         yield from trivial_problems(course, grader, exercise, found)
+        yield from given_away_problems(course, grader, exercise, found)
         for misconception in exercise.misconceptions.values():
             if isinstance(misconception.of, Question) and not of_questions:
                 yield from _wrong_answer(course, exercise, misconception)
@@ -130,31 +155,39 @@ def exercise_problems(
             yield from text_problems(grader, exercise, text, seeds)
         yield from margin_problems(exercise, *amounts(grader, exercise, found, texts))
     except (CourseError, AuthorError) as error:
-        if not of_questions:  # otherwise a question without an answer, already reported, is the cause
+        # If a question has a problem, the problem may have caused this error, and is reported above.
+        if not of_questions:
             yield str(error)
 
 
-def _submission(name: str, text: str, student: str = "verify") -> Submission:
-    return Submission(student, {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
-
-
 def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
-    return grader.grade(_submission(name, text), [name]).exercises[0]
+    return grader.grade(submission_of(name, text), [name]).exercises[0]
 
 
 def reference_problems(
     course: Course, grader: Grader, exercise: Exercise, seeds: int
-) -> Generator[str, None, list[Answered]]:
-    """Yield the reference's problems. Returns the reference's findings, because other programs share parts of it."""
+) -> Generator[str, None, list[Answered] | None]:
+    """Yield the reference's problems.
+
+    If a check was not judged because an earlier check failed, only the earlier check is a problem.
+
+    Returns:
+        The reference's findings, to reuse for the unchanged tasks of programs that replace one task. None if the
+        reference does not pass, because then no check can tell right programs from wrong ones.
+    """
     text = reference_source(exercise, answers(course, exercise, "verify"))
-    submission = _submission(exercise.id, text)
+    submission = submission_of(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
-    for result in failed.values():  # for a check with a public and a graded result, this is the public one
+    for name, result in failed.items():  # for a check that failed in both reports, ``result`` is from the public report
+        if name in exercise.checks and failed.keys() & set(exercise.checks[name].after):
+            continue
         values = f"; expected {result.expected}, actual {result.actual}" if result.expected is not None else ""
-        yield f"the reference does not pass {result.name}: {result.reason}{values}"
+        yield f"the reference does not pass {name}: {result.reason}{values}"
     for note in dict.fromkeys([*shown.notes, *graded.notes]):
         yield f"the reference does not load: {note}"
+    if failed:
+        return None
     yield from released_problems(grader, exercise, submission)
     yield from _unlucky(grader, exercise, text, exercise.tasks, seeds, "the reference")
     return found
@@ -164,95 +197,17 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
     report = _grade(grader, exercise.id, stub_source(course, exercise))
     for result in report.results:
         if result.status not in ("failed", "blocked"):
-            yield f"the stub gets {result.status!r} for {result.name}"
+            what = f"gets {result.status!r} for {result.name}: the check accepts too much"
+            yield f"the stub, which solves nothing, {what}"
     for note in report.notes:
         yield f"the stub does not load: {note}"
 
 
-@dataclass(frozen=True)
-class Replaced:
-    """The solution with one task replaced by a misconception or an alternative.
-
-    Attributes:
-        text: the source code.
-        known: the reference's findings for tasks that do not depend on the replaced task.
-        found: findings for all other tasks, from a process shared with other programs; empty if the other programs may
-            have changed these findings.
-    """
-
-    by: Misconception | Alternative
-    text: str
-    known: list[Answered]
-    found: list[Answered]
-
-
-def replaced_texts(
-    course: Course,
-    grader: Grader,
-    exercise: Exercise,
-    others: Sequence[Misconception | Alternative],
-    reference: list[Answered],
-) -> list[Replaced]:
-    """Try misconceptions and alternatives, several per process. The grader learns each misconception's results.
-
-    The solution runs last in each process. If its findings differ from ``reference``, no findings of the process count.
-
-    Args:
-        others: the misconceptions and alternatives.
-        reference: findings of the solution alone in a process.
-    """
-    given, replaced = answers(course, exercise, "verify"), []
-    own = reference_source(exercise, given)
-    for start in range(0, len(others), AT_ONCE):
-        some = others[start : start + AT_ONCE]
-        texts = [reference_source(exercise, given, other) for other in some]
-        reaching = [tasks_reaching(exercise, other.of.name) for other in some]
-        asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
-        asks = [[a.ask for a in answered] for answered in asked]
-        *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
-        if not alike(last, asked[-1]):  # a program in this process has changed the results of later programs
-            found = [[]] * len(some)
-        for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
-            replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
-            if isinstance(other, Misconception):
-                grader.references.learn(exercise, other, answered)
-    return replaced
-
-
-def amounts(
-    grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
-) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
-    """Return (findings of right programs, findings of wrong programs), both by name."""
-    right, wrong = {"the reference": reference}, {}
-    for text in texts:
-        found = [*text.known, *text.found]
-        if not text.found:
-            found = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, text.known)[2]
-        if isinstance(text.by, Misconception):
-            wrong[text.by.name] = found
-        else:
-            right[f"the alternative {text.by.name}"] = found
-    return right, wrong
-
-
-def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
-    """Return True if all findings have equal programs or, for plain Python tasks, equal outcomes."""
-    return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
-
-
-def _made(finding: Finding) -> str:
-    return finding.program if isinstance(finding, Observation) else repr(finding)
-
-
-def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
-    """Return the task ``changed`` and the tasks that use it, directly or through other functions."""
-    parts = statements(exercise, grading=True)
-    functions = {p.name: p.node for p in parts if p.kind in ("given", "helper", "task", "private") and p.name}
-    return {changed, *(t for t in exercise.tasks if changed in names_reached([functions[t]], functions))}
-
-
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
-    """Yield the problems of a misconception or alternative. If a shared process shows problems, try it again alone."""
+    """Yield the problems of a misconception or alternative.
+
+    If findings from a shared process show a problem, try the program again in a process of its own.
+    """
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
         yield from problems(grader, exercise, text, text.known, seeds)
@@ -262,7 +217,7 @@ def _alternative(
     grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int
 ) -> Iterator[str]:
     who = f"the alternative {text.by.name}"
-    graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
+    graded, shown, _ = grader.graded_and_public(submission_of(exercise.id, text.text), exercise.id, known)
     failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status not in RIGHT}
     for name, reason in failed.items():
         yield (
@@ -291,7 +246,7 @@ def _misconception(
 ) -> Iterator[str]:
     misconception = text.by
     assert isinstance(misconception, Misconception) and isinstance(misconception.of, Task)
-    graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
+    graded, shown, _ = grader.graded_and_public(submission_of(exercise.id, text.text), exercise.id, known)
     results = {r.name: r for r in graded.results}
     yield from _graded_problems(misconception, results)
     for result in shown.results:
@@ -303,18 +258,18 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the problems that graded results show: the misconception fails wrong checks, or gets a wrong hint."""
+    """Yield problems in graded results: the misconception fails other checks than it names, or gets a wrong hint."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
-        yield f"the misconception {misconception.name} breaks {', '.join(broken)}"
+        yield f"the grader cannot judge the misconception {misconception.name}: {', '.join(broken)}"
     if failed != set(misconception.fails):
         reasons = "; ".join(f"{n}: {results[n].reason}" for n in sorted(failed - set(misconception.fails)))
         yield (
-            f"the misconception {misconception.name} fails {_list(failed)}, it names {_list(misconception.fails)}"
-            + (f" ({reasons})" if reasons else "")
+            f"the misconception {misconception.name} fails {_list(failed)}, "
+            f"but fails= names {_list(misconception.fails)}" + (f" ({reasons})" if reasons else "")
         )
-        return  # hints matter only if exactly the expected checks fail
+        return  # hints are compared only if exactly the expected checks fail
     for name in sorted(failed):
         if results[name].misconception != misconception.known_as:
             yield f"the misconception {misconception.name} fails {name} as expected, {_other_hint(results[name])}"
@@ -324,7 +279,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
     """Yield a problem for each check that a misconception fails with some seeds and passes with others."""
     seeds = len(by_seed)
     for name, lucky in luck(by_seed, set(misconception.fails)).items():
-        passes = f"it does not fail with {len(lucky)} of {seeds} seeds"
+        passes = f"the misconception passes with {len(lucky)} of {seeds} seeds"
         yield f"the misconception {misconception.name} fails {name} by luck: {passes}"
     failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
     for name in sorted(failed - set(misconception.fails)):
@@ -332,7 +287,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """Yield problems of a misconception that fails a check in public: it passes when graded, or gets a wrong hint."""
+    """Yield problems of a misconception that fails a public check: it passes the graded check, or gets a wrong hint."""
     if graded.status == "passed":
         yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from grader.authoring.leaks import leaks
 from grader.course.build import stale
@@ -13,8 +13,8 @@ from grader.course.sources import source_problems
 from grader.exercise import Exercise
 
 
-def course_problems(course: Course) -> Iterator[str]:
-    """Yield the problems of the course as a whole."""
+def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]:
+    """Yield the problems of the course as a whole. ``told``: exercises whose own problems are reported elsewhere."""
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
         made = usable_products(course)
@@ -22,7 +22,8 @@ def course_problems(course: Course) -> Iterator[str]:
         yield str(error)
         return
     for name in made.unusable:
-        yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
+        if name not in told:
+            yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
     yield from leaks(course, made.texts)
@@ -33,8 +34,10 @@ def course_problems(course: Course) -> Iterator[str]:
     for path in sorted((course.root / "solutions").rglob("*.py")):
         name = path.relative_to(course.root / "solutions").as_posix()
         if name not in known and "__pycache__" not in name:
-            what = "belongs to no exercise" if path.parent.name == GRADING else "is not listed"
-            yield f"solutions/{name} {what} in course.yaml"
+            if path.parent.name == GRADING:
+                yield f"solutions/{name} belongs to no exercise in course.yaml: name it after its exercise"
+            else:
+                yield f"solutions/{name} is not listed in course.yaml: add it to its module"
 
 
 def _names(exercises: Iterable[Exercise]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Make reports from one submission or many: the grader with its workers, and the folder of reports.
+"""Make reports from one submission or many, with sandboxed workers, and keep the reports in a folder.
 
 The package takes submissions and a course, and makes reports. An *ask* is one request to a submission: a call on one
 mesh with its inputs, the cases of a plain function, or a question. A *plan* is all asks of an exercise, and a *finding*

@@ -1,18 +1,22 @@
-"""Interfaces to judge programs on real devices, or with a compiler for absent chips, beside the simulated devices.
+"""Interfaces of real devices, of compilers for absent chips, and of other machines that grade.
 
-The packages in ``wings`` implement both interfaces. Neither interface changes how the grader reads a program's facts.
-A compiler's schedule only adds the compiler's layouts and collectives.
+The packages in ``wings`` implement these interfaces. No interface changes the facts that the grader reads from a
+program. A compiler adds the layouts and collectives of its schedule to these facts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from grader.common.observation import Observation, Sharded, Unseen
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker
+
+if TYPE_CHECKING:
+    from grader.batch.grade import Grader
+    from grader.course.loading import Course
 
 STUCK = "does not finish"
 
@@ -53,8 +57,24 @@ class Compiler(Protocol):
     def close(self) -> None: ...
 
 
+class Elsewhere(Protocol):
+    """Grades submissions on other machines."""
+
+    def refuse(self, jobs: int | None, *, beside: bool) -> None:
+        """Raise CourseError for options that do not go together.
+
+        Args:
+            jobs: how many submissions to grade at a time; None if the user set no number.
+            beside: whether programs also run on other devices than the simulated devices.
+        """
+
+    def tier_of(self, asked: str) -> str: ...
+
+    def grader(self, course: Course, tier: str, *, remember: bool) -> Grader: ...
+
+
 class Beside(NamedTuple):
-    """The additional devices, and the compiler, that judge programs beside the simulated devices."""
+    """Devices and a compiler that judge programs in addition to the simulated devices."""
 
     devices: Devices | None = None
     compiler: Compiler | None = None

@@ -20,7 +20,7 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for a folder without any exercise in ``asked``. The error names files that cannot be read."""
+    """Return the error for a folder that has no exercise of ``asked``. The error names files that cannot be read."""
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"looked for {first}.py, {module}.ipynb and similar names")
     return CourseError(f"no file for {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")

@@ -1,9 +1,9 @@
-"""The *canary*: grade the course's own solutions before a class. The batch stops unless all solutions get full marks.
+"""The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
 Solutions go through the same grader, sandbox tier and workers as submissions. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers successes. The file's keys cover the
-course's content, the versions of all software that affects a verdict, the tier and the host. Without the file the
-canary runs again, which takes a second or two for each module.
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) lists the solutions that got full marks. The file's
+keys cover the course's content, the versions of all software that affects a verdict, the tier and the host. Without the
+file the canary runs again, which takes a second or two for each module.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CanaryFailed(CourseError):
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
     """Return the exercises whose solutions this machine must still grade.
 
-    The list is empty if other machines grade the submissions, because those machines also grade the solutions.
+    If other machines grade the submissions, return [], because those machines also grade the solutions.
     """
     if grader.proves_itself:
         return []
@@ -57,8 +57,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that have not yet got full marks on this machine. Raises CanaryFailed.
 
-    Solutions are traced and run without the cache. One exception: if a solution got full marks before for equal asks,
-    and only code that judges has changed, the cache supplies the answers. ``step`` gets each finished exercise's name.
+    Solutions are traced and run without the cache. There is one exception: the cache supplies the answers if the
+    solution got full marks before for equal requests, with this grader and on this machine. ``step`` gets each finished
+    exercise's name.
     """
     left = unproved(grader, names)
     if not left:
@@ -73,7 +74,7 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
     """Grade the solutions of the exercises ``names`` now. Return '', or one line with the fault and the remedy.
 
-    ``ran``: exercises whose answers may come from the cache.
+    ``ran``: exercises whose solutions passed before, so that their answers may come from the cache.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
@@ -84,7 +85,9 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
     if not problems:
         return ""
     name, problem = next(iter(problems.items()))
-    others = f", and {len(problems) - 1} more of {len(names)} fail" if len(problems) > 1 else ""
+    others = (
+        f", and the references of {len(problems) - 1} more of {len(names)} exercises fail" if len(problems) > 1 else ""
+    )
     return (
         f"the canary failed: the reference of {name} {problem}{others}; this environment ({_environment(grader)}) "
         f"cannot be trusted to grade, so nothing is graded; see: shardlings doctor, then shardlings verify {name}"
@@ -138,7 +141,7 @@ def key_of(grader: Grader, name: str) -> str:
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """Return SHA-256 over the exercise's asks, the grader and this machine, but not over the exercise's checks."""
+    """Return SHA-256 over the exercise's requests, the grader and this machine, but not over the exercise's checks."""
     asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
     return digest_of(["ran", asks, name, *_here(grader)])
 
@@ -164,7 +167,7 @@ def remembered() -> list[str]:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
         return [str(key) for key in data["proved"]] if whole else []
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: no home folder
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: the user has no home folder
         return []
 
 

@@ -1,4 +1,4 @@
-"""The changes of a regrade: students, score changes and reasons. The grader shows changes before they count.
+"""The changes of a regrade: students, score changes and reasons. The grader shows changes before new reports count.
 
 The database keeps the whole history. ``OUT/changes.csv`` lists changes oldest first, ``OUT/changes.html`` newest first.
 """
@@ -32,7 +32,7 @@ SAID = {
 }
 NOT_SAID = "no known cause: the report on file does not record what it was graded with"
 FAILED_BEFORE = "the grader itself had failed before"
-FAILS_NOW = "the grader itself failed now"
+FAILS_NOW = "the grader itself failed in this run"
 NOTHING = "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"
 
 
@@ -41,8 +41,8 @@ class Change:
     """One change of one student's points.
 
     Attributes:
-        what: the changed part, as EXERCISE/CHECK, EXERCISE or "late MODULE"; or a sum, as "bonus" (points of extension
-            exercises, listed only if changed) or "score" (all other points).
+        what: the changed part, as EXERCISE/CHECK, EXERCISE or "late MODULE". The part "bonus" is all points of
+            extension exercises, and is listed only if their sum changed. The part "score" is all other points.
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -66,7 +66,7 @@ class Change:
 def changes_of(old: Report, new: Report) -> list[Change]:
     """Return the changes of a student's report: first the changed parts, then a changed bonus, last the score.
 
-    The list is empty if nothing changed. An exercise that is graded for the first time does not count as a change.
+    Return [] if nothing changed. An exercise that is graded for the first time does not count as a change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -90,7 +90,10 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the report on file, plus exercises and penalties of a first grading, which do not count as changes."""
+    """Return the old report, with the exercises and penalties that only the new report has.
+
+    So a new exercise or penalty does not count as a change.
+    """
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -104,7 +107,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return whether the report marks bonus exercises. Reports of old versions do not mark any."""
+    """Return whether the report marks bonus exercises. Reports of old grader versions mark none."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
@@ -128,7 +131,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield a change for each exercise that became a bonus or stopped being a bonus. Both change the percentage."""
+    """Yield a change for each exercise that became or stopped being a bonus. The student's percentage then changes."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -173,7 +176,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Return why a verdict changed: the inputs of the grading that differ between the two reports."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # a basis has no backend if the backend is the CPU
+    parts = dict.fromkeys([*after.basis, "backend"])  # ``basis`` names the backend only if it is not the CPU
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
@@ -182,7 +185,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:
-    """Yield the changed late penalties. A penalty from a module's first grading does not count as a change."""
+    """Yield the changed late penalties, without those of modules that are graded for the first time."""
     before = {one.module: one for one in old.hand_ins}
     after = {one.module: one for one in new.hand_ins}
     graded = {e.module for e in old.exercises}
@@ -238,12 +241,15 @@ def _cells(change: Change) -> tuple[object, ...]:
 
 
 def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
-    """Return the lines of ``changes.csv``. Numbers stay numbers. Spreadsheets cannot take text for a formula."""
+    """Return the lines of ``changes.csv``.
+
+    Numbers stay numbers. Texts are written so that spreadsheets do not read them as formulas.
+    """
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 
 
 def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Yield each regrade's number, time and changes. Consume a regrade's changes before the next regrade."""
+    """Yield each regrade's number, time and changes. Read a regrade's changes before you take the next regrade."""
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))

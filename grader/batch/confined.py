@@ -1,8 +1,8 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused and not graded, and the report says why. Too many, too long or too deeply nested
-parts of a file never count as a fault of the grader. After a large submission the grader starts a new process, so that
-the next submission has all of the memory.
+A file that exceeds a limit is refused and not graded, and the report says why. A file whose parts are too
+many, too long or too deeply nested never counts as a fault of the grader. After a large submission the grader starts a
+new process, so that the next submission has all of the memory.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ParsingProcess:
     """The process that parses submissions, one request at a time. All submissions of a command share the process.
 
     Attributes:
-        left: CPU seconds that are left for a submission's files, by the place of the submission.
+        left: CPU seconds that are left for the files of each submission, by the submission's path.
     """
 
     def __init__(self, tier: str, extra: Extra = NOTHING) -> None:
@@ -82,10 +82,10 @@ class ParsingProcess:
         form: TypeAdapter[T],
         spend: Callable[[float], None],
     ) -> tuple[T, list[bytes]]:
-        """Send a request. Return the record in the answer, validated as ``form``, and the answer's blobs.
+        """Send a request to the process. Return the answer's record, validated as ``form``, and the answer's blobs.
 
         Args:
-            spend: called with the CPU seconds used, also for a refused file.
+            spend: called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
             Refused: the bytes cannot be read at all, or not within the limits.
@@ -115,7 +115,7 @@ class ParsingProcess:
                     self._worker.kill()
             if not killed and self._works():
                 spend(seconds)
-                raise Refused("ended the process that reads it, twice, and was not read")
+                raise Refused("twice ended the process that reads it, and was not read")
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
     def _works(self) -> bool:
@@ -133,7 +133,7 @@ _numbers = count()
 
 
 class Confined(Parsers):
-    """The parsers of one submission. ``for_submission`` returns parsers that use the same process."""
+    """The parsers of one submission. ``for_submission`` returns another submission's parsers with the same process."""
 
     def __init__(self, process: ParsingProcess, place: str = "") -> None:
         self._process, self._number, self._place = process, next(_numbers), place
@@ -179,7 +179,7 @@ class Confined(Parsers):
 
     def _number_of(self, data: bytes) -> int:
         for number, known in enumerate(self._archives):
-            if known == data:  # ``intake.times`` passes an archive once for each file in it
+            if known == data:  # ``intake.times`` passes an archive again for each file in it
                 return number
         self._archives.append(data)
         return len(self._archives) - 1
@@ -201,7 +201,7 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read within ``seconds``. The message must not depend on the time that was left."""
+    """Return why a file was not read within ``seconds``. The message must not depend on the time left, which varies."""
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
@@ -212,7 +212,10 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return a tier for the requested isolation, or ``none`` if no sandbox works. Tier ``none`` sets only limits."""
+    """Return a tier for the requested isolation, or ``none`` if no sandbox works.
+
+    The tier ``none`` sets limits and isolates nothing.
+    """
     try:
         return best_tier(isolation)
     except NoIsolation:
@@ -222,7 +225,7 @@ def tier_for(isolation: str) -> str:
 @contextmanager
 def parsing(isolation: str = "auto") -> Iterator[Parsers]:
     """Yield parsers that run in a confined process with the requested isolation."""
-    if not hasattr(os, "fork"):  # Windows: only learners grade there, in their own process
+    if not hasattr(os, "fork"):  # on Windows, only learners grade, in their own process
         yield Parsers()
         return
     with ParsingProcess(tier_for(isolation)) as process:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ SCHEMA = 2
 APPLICATION = 0x53484152  # "SHAR"
 PATIENCE = 60.0
 """Seconds to wait while another program reads or writes the database."""
+TOGETHER = 1.0
+"""New reports are saved at most once in this many seconds. A killed run loses the reports that wait to be saved."""
 
 _PERSON = (
     "CREATE TABLE person (student TEXT PRIMARY KEY, name TEXT NOT NULL, section TEXT NOT NULL, shown INTEGER NOT NULL)"
@@ -71,7 +74,7 @@ _DAMAGED = "restore it from a copy, or move it away: the next run then reads the
 _SAID = {
     "SQLITE_FULL": "No space left on device",
     "SQLITE_READONLY": "no permission to write",
-    "SQLITE_CANTOPEN": "it cannot be opened",
+    "SQLITE_CANTOPEN": "the file cannot be opened",
     "SQLITE_IOERR": "the disk failed, or a quota is used up",
 }
 
@@ -95,7 +98,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A student's report before and after adjustments. The two are one object if no adjustment applies."""
+    """A student's report before and after adjustments. Both reports are one object if no adjustment applies."""
 
     graded: Report
     counts: Report
@@ -112,6 +115,8 @@ class Database:
             import_into: fills a new database, in the transaction that creates the tables.
         """
         self.path = path
+        self._unsaved: dict[str, bytes] = {}  # student -> a new report that is not yet written to the file
+        self._saved = -TOGETHER  # time of the last save, by ``time.monotonic``
         with _sqlite(path):
             self._connection = sqlite3.connect(
                 f"file:{quote(str(path.absolute()))}?mode=rwc", uri=True, isolation_level=None, timeout=PATIENCE
@@ -123,7 +128,11 @@ class Database:
             raise
 
     def close(self) -> None:
-        self._connection.close()
+        """Save the new reports and close the file."""
+        try:
+            self._save()
+        finally:
+            self._connection.close()
 
     def _prepare(self, import_into: Callable[[Database], None] | None) -> None:
         version = self._one("PRAGMA user_version")[0]
@@ -164,8 +173,14 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit everything in the block, or nothing."""
-        self.begin()
+        self._save()
+        with self._all_or_nothing():
+            yield
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
         try:
+            self._do("BEGIN IMMEDIATE")
             yield
         except BaseException:
             self.roll_back()
@@ -173,6 +188,7 @@ class Database:
         self.commit()
 
     def begin(self) -> None:
+        self._save()
         self._do("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -213,6 +229,7 @@ class Database:
 
     def made(self, student: str) -> Report | None:
         """Return the student's report that does not count yet; None if this report is missing or damaged."""
+        self._save()
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
         try:
             return self._unpacked(student, row[0]) if row else None
@@ -220,14 +237,30 @@ class Database:
             return None
 
     def make(self, graded: Report) -> None:
-        """Save a new report, which does not count yet. The report is on disk when this method returns."""
-        self._do("INSERT OR REPLACE INTO made VALUES (?, ?)", graded.student, _packed(graded))
+        """Save a new report, which does not count yet.
+
+        Saving one report on a busy machine can take longer than judging it again. So reports are saved together: when a
+        report is made TOGETHER seconds or more after the last save, or at the end of the run.
+        """
+        self._unsaved[graded.student] = _packed(graded)
+        if time.monotonic() - self._saved >= TOGETHER:
+            self._save()
+
+    def _save(self) -> None:
+        """Write the new reports in one transaction. If writing fails, the next call retries these reports."""
+        if self._unsaved:
+            with self._all_or_nothing():
+                for student, graded in self._unsaved.items():
+                    self._do("INSERT OR REPLACE INTO made VALUES (?, ?)", student, graded)
+            self._unsaved.clear()
+            self._saved = time.monotonic()
 
     def forget_made(self, student: str) -> None:
+        self._save()
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Make the student's new report count."""
+        """Replace the report that counts for the student by the new report."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)
@@ -257,7 +290,7 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return the last run's summary, integrity and students without a report, as JSON; None before any run."""
+        """Return the last run's summary, suspicions and students without a report, as JSON; None before any run."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
@@ -274,7 +307,7 @@ class Database:
     # -- names
 
     def people(self) -> dict[str, Person]:
-        """Return the name and section of each student who is on the last roster."""
+        """Return the name and section of each student on the last roster."""
         rows = self._all("SELECT student, name, section FROM person WHERE name <> '' OR section <> '' ORDER BY student")
         return {student: Person(name, section) for student, name, section in rows}
 

@@ -19,7 +19,7 @@ from grader.judging.plan import Ask, arrays_of
 from grader.judging.seen import Answered
 from grader.reports.appeal import Appeal, Code, Run, ShownArray
 
-SHOWN = 200  # elements of an array; longer arrays show only their ends
+SHOWN = 200  # number of elements up to which a page shows a whole array; of longer arrays it shows the ends
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
@@ -57,7 +57,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """Describe an ask, such as ``gather on x=4 with I=8, J=3``."""
+    """Describe a request, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {len(ask.cases)} cases"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]

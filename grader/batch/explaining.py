@@ -1,4 +1,7 @@
-"""Explain what an exercise's functions do on each mesh. The functions run on public inputs, as in ``check``."""
+"""Explain what an exercise's functions do on each mesh.
+
+The functions run on public inputs, as in the command ``check``.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from grader.batch.running import collect
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
 from grader.common.layout import entries
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
+from grader.common.pipelines import pipelines
 from grader.common.routes import routes
 from grader.common.text import nearest
 from grader.course.config import CourseError
@@ -22,6 +26,7 @@ from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
 from grader.declared import fits
 from grader.exercise import AuthorError, Call, Exercise
+from grader.exercise.declarations import judged_calls
 from grader.expect import Failure, laid_out
 from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
@@ -33,13 +38,13 @@ from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
-MAX_DATA = 64 << 20  # limit on the bytes of all arguments of a call that is run
+MAX_DATA = 64 << 20  # a call is run if its arguments have at most this many bytes in all
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """Return the exercise with this name, and None; for the name of a task, return the task's exercise and the task.
+    """Return (exercise, None) for the name of an exercise, and (the task's exercise, task) for the name of a task.
 
-    Any unique prefix of a name works. Raises CourseError if the name fits no exercise or task, or several.
+    Any unique prefix of a name works. Raises CourseError if no name or more than one name fits.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:
@@ -55,23 +60,22 @@ def reference(exercise: Exercise) -> Source:
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
     """Return the exercise's calls of this task, or of all tasks. Raises CourseError if there are no calls."""
-    found = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call)]
-    chosen = [call for call in dict.fromkeys(found) if task in (None, call.task.name)]
+    chosen = [call for call in judged_calls(exercise.checks.values()) if task in (None, call.task.name)]
     if not chosen:
         what = task or exercise.id
-        raise CourseError(f"{what} has no program to explain: only functions of arrays on a mesh are traced into one")
+        raise CourseError(f"{what} has no program to explain: only functions of arrays on a mesh have programs")
     return chosen
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Options of the command that replace parts of the declared calls.
+    """Command-line options that replace parts of the declared calls.
 
     Attributes:
         mesh: replaces the declared meshes; None keeps the declared meshes.
         dims: sizes that replace the public sizes of dimensions.
         on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
-        profile: which collectives run beside the core, see ``clock.timeline``.
+        profile: the clock's profile, which decides which collectives overlap with compute, see ``clock.timeline``.
         paper: run nothing, so that arrays may have any size and the mesh may be as large as the slice.
     """
 
@@ -93,9 +97,9 @@ class Wanted:
 
 
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
-    """Return an ask for each call and mesh that fit together, and one line for each call and mesh that do not.
+    """Return a request for each call on each mesh that fits, and one line for each call and mesh that do not fit.
 
-    A call with a timeline and replaced sizes is never run, so its arrays may be as large as arrays in papers.
+    A call with a timeline and replaced sizes is never run, so its arrays may be too large to run.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or no call fits a mesh.
@@ -122,7 +126,7 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 
 
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
-    """Return asks with each call's hidden sizes, if the sizes fit the mesh. Show these asks only to authors."""
+    """Return requests with each call's hidden sizes, if the sizes fit the mesh. Only authors may see these sizes."""
     found = []
     for ask in asks:
         assert isinstance(ask.of, Call)
@@ -134,7 +138,7 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
-    """Return an ask for one run of a call. If the call has several steps, the ask is for the first step.
+    """Return a request for one run of a call. If the call has several steps, request only the first step.
 
     Raises:
         AuthorError: an array does not divide evenly on the mesh.
@@ -152,15 +156,15 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
         return replace(about, of=replace(call, timing=timing, steps=1))
     size = sum(math.prod(a.sized(dims)) * dtype_of(a.dtype).itemsize for a in call.arrays.values())
     if size > MAX_DATA:
-        limit = f"{show_bytes(size)} of arguments are too much to run, {show_bytes(MAX_DATA)} are the limit"
-        raise ValueError(f"{limit}; with --on nothing is run")
+        limit = f"{show_bytes(size)} of arguments are too much to run; the limit is {show_bytes(MAX_DATA)}"
+        raise ValueError(f"{limit} (with --on, all sizes are allowed, because nothing is run)")
     once = replace(call, steps=1)
     draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
     return replace(about, of=once, inputs=list(inputs_of(once, mesh, dims, static, draw)))
 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
-    """Return the facts about each ask, and the errors that stopped the source while it was loaded."""
+    """Return the facts about the answer to each request, and the errors that stopped the source during loading."""
     with grader.workers() as workers:
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
@@ -171,7 +175,7 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
 
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
-    """Return the facts about one answered ask."""
+    """Return the facts about the answer to one request."""
     ask, seen = answer.ask, answer.finding
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
     if isinstance(seen, Fault):
@@ -179,9 +183,10 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
     assert isinstance(seen, Observation)
     assert isinstance(ask.of, Call)
     timeline, untimed = _timeline(seen, ask.of.timing, wanted)
+    arguments = _arguments(ask)
     return Explained(
         *about,
-        arguments=_arguments(ask),
+        arguments=arguments,
         results=_results(ask.of, seen.outputs[0]) if seen.outputs else (),
         ran=bool(seen.outputs),
         collectives=seen.collectives,
@@ -190,6 +195,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         live=live_memory(seen.operations) if seen.operations else None,
         stored=live_memory(seen.operations, on_tpu=True).peak if seen.operations and timeline else 0,
         routes=routes(seen.operations) if seen.operations else (),
+        pipelines=pipelines(seen.operations, [one.name for one in arguments]) if seen.operations else (),
         flops=seen.flops,
         dot_flops=seen.dot_flops,
         timeline=timeline,
@@ -221,7 +227,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
             ),
             default=0.0,
         )
-    return f"on {backend}, values differ from those of simulated devices by {off:.1e} of the largest"
+    return f"on {backend}, values differ from those of simulated devices by {off:.1e} of the largest value"
 
 
 def _measured(answer: Answered, backend: str) -> str:
@@ -234,7 +240,9 @@ def _measured(answer: Answered, backend: str) -> str:
     low, typical, high = quantiles(seen.measured, n=4)
     simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"{show_seconds(typical)} a call on {backend}, the median of {len(seen.measured)} rounds"
-    return f"{took}; spread of the middle half {(high - low) / typical:.0%}{simulated}"
+    return (
+        f"{took}; the middle half of the rounds differ by at most {(high - low) / typical:.0%} of the median{simulated}"
+    )
 
 
 def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
@@ -250,7 +258,7 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return the step times under both profiles of the clock and why they differ; '' if equal or unknown."""
+    """Return the step times by the clock's two profiles and why they differ; '' if they are equal or unknown."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
@@ -258,13 +266,13 @@ def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | Non
 
 
 def _arguments(ask: Ask) -> list[Placed]:
-    """Return the arguments that the ask gives to the program, cotangents last."""
+    """Return the arguments that the request gives to the program, cotangents last."""
     asked = ask.for_tracer([])
     return [_argument(about, ask.mesh) for about in asked["args"] + asked["cotangents"]]
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return the argument that ``about`` describes. The spec in ``about`` is in wire format."""
+    """Return the argument that ``about`` describes. ``about`` has its spec in the form that processes send."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]
@@ -273,7 +281,7 @@ def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
 
 
 def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
-    """Return the call's results, named or numbered, then the gradients, named after the call's arguments."""
+    """Return the call's results, then the gradients. A result without a name gets a number."""
     gradients = [f"gradient of {leaf}" for name in call.wrt for leaf, _ in leaves(call.args[name], name)]
     count = len(outputs) - len(gradients)
     names = [result.name for result in call.results or ()]

@@ -26,14 +26,15 @@ from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
-from grader.wire.limits import IDLE_SECONDS, PATIENCE
+from grader.wire.limits import IDLE_SECONDS
 from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # limits of a composed answer; each level takes three levels of JSON
+# Limits of an answer with nested values. Each level of the answer takes three levels of JSON.
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
-# Errors that reading an answer of the wrong form can raise.
+# Errors that can occur when the grader reads an answer of the wrong form.
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
@@ -43,12 +44,12 @@ LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that repeat i
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answer to one ask: a fault, plain values, or a program. Replies with equal ``text`` are equal.
+    """The answer to one request: a fault, plain values, or a program. Replies with equal ``text`` are equal.
 
     Attributes:
         fault: what stopped the learner's code.
         body: plain values, as the learner's process sent them.
-        program: bytecode, if the ask was for a program.
+        program: bytecode, if the request was for a program.
     """
 
     fault: Fault | None = None
@@ -75,12 +76,12 @@ class Replies:
     """All replies of one source.
 
     Attributes:
-        each: one reply for each ask, in order.
+        each: one reply for each request, in order.
         notes: errors that stopped the source while it was loaded.
         cpu: CPU seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
         source: the source, if this run of the grader traced it; None for replies from the cache.
-        hung: number of the submission's exercises, including this source's, that ended a process by a time limit.
+        hung: how many exercises of the submission, including those of this source, have reached a time limit so far.
     """
 
     each: tuple[Reply, ...]
@@ -92,16 +93,19 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """Return whether a new run would repeat every reply. A limit, signal or error of the machine may not recur."""
+        """Return whether a new run would repeat every reply.
+
+        A limit, a signal or an error of the machine need not occur in a new run.
+        """
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """The answer of a runner to one program.
+    """The answer of a runner that ran one program.
 
     Attributes:
-        header: the program's facts, or why there are none (``fault`` or ``broken``).
+        header: the program's facts, or the reason why the runner has no facts (``fault`` or ``broken``).
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -119,7 +123,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    except UNREADABLE:  # nested too deeply for JSON
+    except UNREADABLE:  # for example, the answer is nested too deeply for JSON
         return Reply(OTHER_KIND)
 
 
@@ -135,7 +139,7 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
 
 
 def lasting(fault: Fault | None) -> bool:
-    """Return whether the fault repeats in every run; True for None."""
+    """Return whether every run gives this fault; True if there is no fault."""
     if fault is None:
         return True
     of_machine = getattr(builtins, fault.type, None)
@@ -144,17 +148,20 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault of a child that ended during ``what``. If the tracing worker died, the grader is at fault."""
+    """Return the fault of a child process that ended. If the tracing worker died, the grader is at fault.
+
+    ``what`` is the subject of the fault's message.
+    """
     if how == "worker":
         return Fault("broken", "the tracing process died twice; it needs review")
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = f"{IDLE_SECONDS:g} s of idle time, which is the limit after {PATIENCE} exercises that did not finish"
+        left = f"{IDLE_SECONDS:g} s of idle time (the limit after an exercise that did not finish)"
         return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
-        "flood": "sent back more than 16 MiB",
-        "garbage": "sent back unreadable bytes",
+        "flood": "the process sent back more than 16 MiB",
+        "garbage": "the process sent back unreadable bytes",
         # The child may also have killed itself.
         "died of signal 9": "it was killed, for example because it used more memory than allowed",
     }.get(how, how)
@@ -162,7 +169,10 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice; the grader's fault if its own program fails too."""
+    """Return the fault of a program that ended the worker twice.
+
+    If even the grader's own program ends the worker, the grader is at fault.
+    """
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other without end, because some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -172,7 +182,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
     return (
-        Fault("broken", f"{text}; the grader's own program fails too")
+        Fault("broken", f"{text}; a test program of the grader fails too")
         if died.ours
         else Fault("crashed", text, ran=True)
     )
@@ -188,7 +198,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports. The kind is never ``broken``, a fault of the grader."""
+    """Return the fault that an untrusted process reports. Its kind is never ``broken``, which blames the grader."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -208,10 +218,10 @@ def _plain_raw(raw: Any) -> Any:
 
 
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
-    """Return an answer of several parts. Raises BadFrame if the answer has too many parts or levels."""
+    """Return the plain values of an answer of several parts. Raises BadFrame for too many parts or levels."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
-        raise BadFrame("an answer of too many parts")
+        raise BadFrame("the answer has too many parts or levels")
     if isinstance(raw, dict):
         return {str(key)[:MAX_KEY]: _composed_raw(part, depth + 1) for key, part in raw.items()}
     if isinstance(raw, list):
@@ -221,7 +231,7 @@ def _composed_raw(raw: Any, depth: int = 0) -> Any:
 
 def _outcomes(values: Any, count: int) -> list[Outcome]:
     if not isinstance(values, list) or len(values) != count:
-        raise BadFrame("not one outcome per case")
+        raise BadFrame("the answer does not have exactly one outcome for each case")
     found = []
     for value in values:
         if "error" in value:
@@ -245,7 +255,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
-        before: an earlier observation of this program, on other inputs.
+        before: an earlier observation of this program, on other inputs. The facts about the program are taken from it.
     """
     header = ran.header
     if "fault" in header:
@@ -258,7 +268,9 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can forge bytecode
+    if any(
+        len(results) != due for results in seen.outputs if due is not None
+    ):  # learners can forge the program's bytes
         return Fault("refused", "the program does not return the results and gradients of the call")
     return seen
 
@@ -277,11 +289,11 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
                 for where in slices
             ]
             if len(slices) != devices:
-                raise BadFrame("not one shard per device")
+                raise BadFrame("the result does not have exactly one shard for each device")
             arrays.append(Sharded(tuple(about["shape"]), shards[0].dtype, dict(ask.mesh), slices, shards))
         outputs.append(arrays)
     if len(outputs) != len(ask.inputs):
-        raise BadFrame("not one output per run")
+        raise BadFrame("the answer does not have exactly one output for each run")
     return outputs
 
 
@@ -296,7 +308,8 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # replaces the collectives of the CPU's compiler
+    # The collectives in ``added`` replace those that the CPU's compiler added.
+    if isinstance(compiled, Schedule) and compiled.added is not None:
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
@@ -307,7 +320,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
 
 
 def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
-    """Return the results with the compiler's layouts if the shapes match, and unchanged otherwise."""
+    """Return the results with the compiler's layouts, or unchanged if layouts and results have different shapes."""
     shapes = [
         tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
         for layout in compiled.layouts
@@ -318,7 +331,7 @@ def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
 
 
 def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
-    """Return a chip compiler's schedule, or the fault. Raises BadFrame or KeyError for a malformed answer."""
+    """Return the schedule or the fault in a chip compiler's answer. Raises BadFrame or KeyError if it is malformed."""
     if "schedule" in answer:
         return schedule.from_json(answer["schedule"])
     if "too_large" in answer:

@@ -15,9 +15,10 @@ from grader.sandbox.worker import WorkerDied
 
 
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
-    """Return a formula's finding with the formula's values at drawn points. Return all other findings unchanged.
+    """Return a formula's finding with the formula's values at the points that ``points_of`` draws.
 
-    A learner's process sent the answer, which may have any form. Only text and empty answers are used.
+    Return all other findings unchanged. A learner's process sent the answer, which may have any form. If the answer is
+    neither text nor empty, the finding has a message in place of values.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
     if not isinstance(answer, Formula) or not isinstance(finding, list):

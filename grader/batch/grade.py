@@ -11,7 +11,7 @@ from grader.batch.reporting import Basis, Judged, exercise_report, note_of_devic
 from grader.batch.running import answers_of, collect, run
 from grader.batch.tracing import Cost, Trace, trace
 from grader.batch.verdicts import Judge, References, judge_answers
-from grader.batch.workers import Pool, Runner, Workers
+from grader.batch.workers import SPARE, SPARE_EACH, Pool, Runner, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
@@ -29,14 +29,15 @@ class Grader:
         course: the course that submissions are graded against.
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
-        here: replaces the workers, to grade in the learner's own notebook.
-        devices: run programs in addition to the simulated devices; closed with the workers.
-        compiler: compiles programs for chips that are absent; closed with the workers.
-        cache: keeps results over runs. The grader uses no cache without isolation, since learner code could write to
-            the cache, and no cache with ``devices`` or a ``compiler``.
+        here: workers in this process, which grade in the learner's own notebook; None to start worker processes.
+        devices: run programs in addition to the simulated devices; the grader closes these devices together with its
+            workers.
+        compiler: compiles programs for chips that are absent; the grader closes the compiler together with its workers.
+        cache: keeps results over runs. Without isolation the grader uses no cache, because learner code could write to
+            the cache. With ``devices`` or a ``compiler`` the grader uses no cache.
     """
 
-    proves_itself = False  # True if the machines that grade run the canary themselves
+    proves_itself = False  # True if other machines grade the submissions and the course's solutions
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Workers | None = None,
@@ -45,9 +46,11 @@ class Grader:
         self.course, self.tier, self.jobs, self.devices, self.compiler = course, tier, jobs, devices, compiler
         self.store = _store(course, tier, cache if devices is None and compiler is None else None)
         runners = [] if here else [Runner(course, tier, compiler) for _ in range(jobs)]
-        hosts = [here] if here else [Workers(course, tier, runners, devices, self.store) for _ in range(jobs)]
-        self.pool: Pool[Report] = Pool(hosts)
-        self.hosts, self.workers = hosts, self.pool.lent
+        count = 0 if here else jobs + min(SPARE, SPARE_EACH * jobs)
+        made = [Workers(course, tier, runners, devices, self.store) for _ in range(count)]
+        self.hosts = [here] if here else made[:jobs]
+        self.pool: Pool[Report] = Pool(self.hosts, made[jobs:])
+        self.workers = self.pool.lent
         self.references = References()
         self.judge = Judge(course, self.references)
         self.basis = Basis(course, self.versions, tier, self.backend)
@@ -68,7 +71,7 @@ class Grader:
             workers, cost = lent.afresh() if fresh else lent, Cost(lent.limits)
             # Read: find which source holds which exercises.
             for source, members in by_source(submission, names):
-                # Plan: list the asks, the requests to the submission.
+                # Plan: list the asks, which are the requests to the submission.
                 plans = {name: self.plan(name, public) for name in members}
                 # Trace: a confined child runs the learner's Python and replies with programs and plain values.
                 traced = trace(workers, source, [ask for asks in plans.values() for ask in asks], cost)
@@ -104,10 +107,10 @@ class Grader:
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = ()
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return an exercise's graded report, its public report and all answers. An ask of both reports is sent once.
+        """Return an exercise's graded report, its public report and all answers. Send each request only once.
 
         Args:
-            known: answers to some asks; the asks of these answers are not sent again.
+            known: answers that are known already, so that their requests are not sent again.
         """
         plans = {public: self.plan(name, public) for public in (False, True)}
         every = {ask.same: ask for ask in (*plans[True], *plans[False])}
@@ -127,15 +130,15 @@ class Grader:
             return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
-        """Return the answer to every ask of one exercise. Raises KeyError if the submission lacks the exercise."""
+        """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise."""
         with self.workers() as workers:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
-        """Return every ask of an exercise. All students get equal asks, so the grader draws the asks once.
+        """Return every request of an exercise. All students get equal requests, so the grader draws the inputs once.
 
         Args:
-            public: leave out asks that learners cannot try themselves.
+            public: leave out requests with data that learners do not have.
         """
         if (name, public) not in self._plans:
             seed = f"{self.course.config.seed}/hidden"
@@ -151,7 +154,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The name of what judges programs: ``cpu``, other devices, or a slice's compiler such as ``tpu:v5e:2x4``."""
+        """The devices or compiler that judge programs, such as ``cpu`` or a slice's compiler, ``tpu:v5e:2x4``."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
@@ -160,7 +163,7 @@ class Grader:
         """Return SHA-256 over everything that the submission's report depends on."""
         return self.basis.fingerprint(submission, names, public=public)
 
-    # grade several submissions with shared processes
+    # These methods grade several submissions with shared processes.
 
     def batch(
         self,
@@ -176,9 +179,10 @@ class Grader:
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 
     def warm(self) -> None:
-        """Start all workers without waiting for them."""
-        for worker in self._processes():
-            worker.start()
+        """Start the workers, except the spare workers, without waiting for them."""
+        for workers in self.hosts:
+            for worker in workers.processes:
+                worker.start()
 
     def retire(self) -> None:
         """End all processes for good. Any thread may call this method; running gradings then end without a result."""
@@ -198,7 +202,7 @@ class Grader:
             self.compiler.close()
 
     def _processes(self) -> list[Worker]:
-        return [worker for workers in self.hosts for worker in workers.processes]
+        return [worker for workers in self.pool.sets for worker in workers.processes]
 
 
 def _store(course: Course, tier: str, cache: Cache | None) -> Store:

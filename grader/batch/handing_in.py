@@ -19,14 +19,17 @@ from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission, fingerprint, paths_of
 from grader.intake.times import STATED, handed_in_at
 
-Stated = Mapping[tuple[str, str], Handed]  # by student, and module or EVERY
+Stated = Mapping[tuple[str, str], Handed]  # keys: (student, module), or (student, EVERY) for all modules
 COLUMNS = ("student", "time", "module")
 
 
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the times in ``submitted.csv`` of the folders ``paths``, except students' folders. Raises CourseError."""
+    """Return the times in the file ``submitted.csv`` of each folder in ``paths``. Raises CourseError.
+
+    The function skips a ``submitted.csv`` in a student's folder, because the student could have written this file.
+    """
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
     for path in paths:
@@ -58,7 +61,7 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         except (LookupError, ValueError, OverflowError):
             shown = row.get("time", "")
             raise CourseError(
-                f"{path}:{number}: no time {shown!r}; write 2026-11-02T23:59 or 2026-11-02 23:59+01:00"
+                f"{path}:{number}: {shown!r} is not a time; write 2026-11-02T23:59 or 2026-11-02 23:59+01:00"
             ) from None
         if not row.get("student"):
             raise CourseError(f"{path}:{number}: no student")
@@ -74,10 +77,11 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff.
 
-    Times and notes are empty if the course has no late policy. Files unchanged from the handout do not count.
+    Times and notes are empty if the course has no late policy. Files unchanged from the handout are ignored.
 
     Args:
-        modules: modules that are graded now. Files of all other modules may have changed since their last grading.
+        modules: modules that are graded now. Only these modules get times, because students may have changed files of
+            other modules after those files were graded.
         parsers: the parsers of archives and time stamps; by default, parsers in this process.
     """
     if course.config.late is None:
@@ -110,11 +114,11 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
     sources = Counter(at.source for own in times.values() for at in own.values())
     notes = []
     if weak := [f"{source} ({n})" for source, n in sources.items() if source != STATED]:
-        counts = "these times cost points" if policy.trust == "file-dates" else "these times cost no points"
+        cost = "points" if policy.trust == "file-dates" else "no points"
         notes.append(
-            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these and copying "
-            f"changes them: {counts}. To take points for lateness, write {STATED} (student,time) into the folder of "
-            "submissions"
+            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these times, "
+            f"and copying changes them. In this course, these times cost {cost}. To take points for lateness, write "
+            f"{STATED} (student,time) into the folder of submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
         notes.append(f"{STATED} names students without a graded submission: {a_few(strangers)}")

@@ -21,7 +21,7 @@ class InProcess(Workers):
     """Workers that trace and run in this process.
 
     Args:
-        namespace: the notebook's definitions, used if a source has no chunks.
+        namespace: the notebook's definitions, used for a source without code of its own.
         compiler: compiles every program that was not refused.
     """
 
@@ -35,7 +35,7 @@ class InProcess(Workers):
         return []
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
-        """Load the source in this process and answer all asks."""
+        """Load the source in this process and answer all requests."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
         from grader.learner.tolerance import tolerant_jax
@@ -53,7 +53,7 @@ class InProcess(Workers):
         return Replies(each, tuple(load_notes(program.faults)), 0.0, tuple(files))
 
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
-        """Run a program on the inputs of an ask."""
+        """Run a program on the inputs of a request."""
         from grader.runner.execution import execute
 
         header, shards = execute(request, program, ask.arrays())

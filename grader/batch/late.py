@@ -21,7 +21,7 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A submission time and its source. ``for_all``: the staff's record gives one time for all modules."""
+    """A submission time and its source. ``for_all``: True if the staff's record gives one time for all modules."""
 
     time: datetime
     source: str
@@ -35,19 +35,19 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
         read = _SPAN.fullmatch(part)
         if read is None:
             raise CourseError(
-                f"{where}: no extension {part!r}; write 2d, 36h or {next(iter(modules), 'MODULE')}=2d; ..."
+                f"{where}: {part!r} is not an extension; write 2d, 36h or {next(iter(modules), 'MODULE')}=2d; ..."
             )
         module = read["module"] or EVERY
         if module != EVERY and module not in modules:
             raise CourseError(f"{where}: extension for {module!r}, which is not a module of the course")
         if module in found:
-            raise CourseError(f"{where}: two extensions for {'everything' if module == EVERY else module}; write one")
+            raise CourseError(f"{where}: two extensions for {'all modules' if module == EVERY else module}; write one")
         found[module] = timedelta(**{"days" if read["unit"] == "d" else "hours": float(read["number"])})
     return found
 
 
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
-    """Return how many days after the deadline and grace time the work came. A begun day counts as a whole day."""
+    """Return how many days after the deadline and grace time the student submitted. A begun day counts as a day."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)
     return max(0, -(-over // DAY))
 
@@ -103,7 +103,10 @@ def due(deadline: datetime, module: str, extension: Extension) -> datetime:
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether lateness costs points: always by the staff's record, by file dates only if the policy says so."""
+    """Return whether lateness costs points.
+
+    Lateness by the staff's record always costs points, lateness by file dates only if the policy says so.
+    """
     return source == STATED or policy.trust == "file-dates"
 
 
@@ -143,11 +146,12 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     """Return the time that counts for each module: from this run, or from an earlier run if this run has no time.
 
     An unchanged submission keeps the earlier of two times, since copying gives files new dates. A time in the staff's
-    record replaces both times. One exception: a line of the record for all modules never makes an unchanged
-    submission later than an earlier record did, since a student may have handed in a different module at that time.
+    record replaces all other times, with one exception. If a line of the record gives one time for all modules, an
+    unchanged submission keeps an earlier time from an earlier record, because the student may have handed in a
+    different module at the later time.
 
     Args:
-        same_work: for each module, whether the report on file was made from the submission that is graded now.
+        same_work: for each module, whether the stored report was made from the submission that is graded now.
     """
     held = {one.module: Handed(datetime.fromisoformat(one.submitted), one.source) for one in before}
     found = dict(held)

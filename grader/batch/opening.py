@@ -1,4 +1,7 @@
-"""Open the database of a folder of reports: to write, to read, or as a copy. Convert an older version's folder once."""
+"""Open the database of a folder of reports: to write, to read, or as a copy.
+
+A folder of an older version gets a database when it is first opened to write.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,13 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """How many reports and changes a new database took over from an older version's files."""
+    """How many reports and changes were copied from an older version's files into a new database."""
 
     reports: int = 0
     changes: int = 0
 
     def text(self, folder: Path) -> str:
-        """Return one line for the staff; '' for a new folder."""
+        """Return one line that tells the staff what was copied; '' for a new folder."""
         if not self.reports:
             return ""
         found = f"{self.reports} reports and {self.changes} lines of changes.csv"
@@ -61,7 +64,10 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """Take over the class files of the last run, unless a file is missing or in another version's format."""
+    """Copy the last run's summary, suspicions and absent students from an older version's files into the database.
+
+    Copy nothing if a file is missing or is in another version's format.
+    """
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")
         Summary.model_validate_json(summary)
@@ -75,7 +81,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file; None unless the file is a complete report of the student in its name."""
+    """Return the report in a file; None unless it is a complete report of the student in the file name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -110,7 +116,7 @@ def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
 def _copy(folder: Path, place: Path) -> None:
     try:
         with _shared(folder):
-            for name in (FILE, f"{FILE}-journal"):  # SQLite needs a killed process's journal to roll back the copy
+            for name in (FILE, f"{FILE}-journal"):  # the journal lets SQLite undo a write that a killed process began
                 if (folder / name).exists():
                     shutil.copyfile(folder / name, place / name)
     except OSError as error:

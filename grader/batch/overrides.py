@@ -64,7 +64,7 @@ class Override(Strict):
     @model_validator(mode="after")
     def _points_or_items(self) -> Override:
         if ("points" in self.model_fields_set) == (self.items is not None):
-            raise ValueError("give points, or items of the question's rubric: one of the two")
+            raise ValueError("give points, or items of the question's rubric, not both")
         if self.items is not None and len(set(self.items)) < len(self.items):
             raise ValueError(f"items names {next(i for i in self.items if self.items.count(i) > 1)} twice")
         return self
@@ -98,7 +98,8 @@ class Overrides(Strict):
                 raise ValueError(f"{one.where} appears twice; keep one")
             if "/" in one.check and (one.student, one.exercise) in whole:
                 raise ValueError(
-                    f"{one.student} {one.exercise} is set as a whole, and so is its check {one.check}; keep one"
+                    f"one line sets {one.student} {one.exercise} as a whole, "
+                    f"and another its check {one.check}; keep one line"
                 )
             seen.add(one.where)
         return listed
@@ -121,7 +122,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
     Args:
         graded: the grader's report.
-        old: the report on file, which records the grader's points at the time of each override.
+        old: the stored report, which records the grader's points at the time of each override.
     """
     problems: list[str] = []
     exercises = {e.exercise: e for e in graded.exercises}
@@ -140,7 +141,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
         ]:
             problems.append(f"{line.where}: another line sets {others[0]}; this line does nothing")
         elif one.points > target.points + 1e-9:
-            worth = f"{tidy(one.points)} points, but it is worth {tidy(target.points)}"
+            worth = f"the line gives {tidy(one.points)} points, but the most is {tidy(target.points)}"
             problems.append(f"{one.where}: {worth}; the line does nothing")
         else:
             done.append(one.check)
@@ -181,12 +182,13 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with its exercise's and check's full names: ``c3/val`` becomes ``c3_contracting/value``.
+    """Return the override with full names (``c3/val`` becomes ``c3_contracting/value``) and with its items' points.
 
     An override with an unknown or ambiguous name is returned unchanged.
     """
     try:
-        return _in_full(one, exercises)
+        full = _in_full(one, exercises)
+        return _with_points_of_items(full, _target(exercises[full.exercise], full.check))
     except CourseError:  # the caller reports unknown names
         return one
 
@@ -210,7 +212,7 @@ def _with_points_of_items(one: Override, target: ExerciseReport | Result) -> Ove
         return one
     rubric = {item.name: item.points for item in target.rubric} if isinstance(target, Result) else {}
     if not rubric:
-        raise CourseError("no answer here waits for items of a rubric, so it needs points")
+        raise CourseError("write points, because this line names no answer that is graded by items of a rubric")
     for name in one.items:
         if name not in rubric:
             raise CourseError(f"the rubric has no item {name!r}, only {', '.join(rubric)}")
@@ -227,7 +229,12 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Record an override. The record keeps the grader's first points while ``by`` and ``reason`` are unchanged."""
+    """Record an override.
+
+    The record (``ByHand``) keeps the points that the grader gave when the override was new. A change of ``by`` or
+    ``reason`` makes an override new. If the override has a field ``graded``, the record has the points in this field
+    instead.
+    """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
     return ByHand(by=one.by, reason=one.reason, graded=graded, was=was)
@@ -277,9 +284,9 @@ class Adjustments:
     Attributes:
         config: the course's configuration, with the late policy and deadlines; None for no late penalties.
         overrides: the overrides of all students.
-        extension: returns a student's extension.
+        extension: a function that returns a student's extension.
         times: submission times of this run, by student and module.
-        problems: (student, one line) for each override that needs review; complete after ``end``.
+        problems: (student, reason) for each override that needs review; complete after ``end``.
     """
 
     config: Config | None = None
@@ -293,7 +300,7 @@ class Adjustments:
 
         Args:
             graded: the grader's report.
-            old: the student's report on file.
+            old: the student's stored report.
         """
         return self._adjusted(graded, old)[0]
 
@@ -323,7 +330,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with the course's current bonus exercises marked, since reports of old versions mark none."""
+    """Return the report with the course's current bonus exercises marked, because old reports lack these marks."""
     if course is None:
         return report
     extension = {
@@ -338,7 +345,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 
 
 def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
-    """Return for each module whether the report on file was made from the submission that is graded now."""
+    """Return for each module whether the stored report was made from the submission that is graded now."""
     if old is None:
         return {}
     before = {e.exercise: e.basis.get("submission") for e in old.exercises}

@@ -1,9 +1,10 @@
-"""Find which operations of a program matter: a runner changes operations, and this module judges which results move.
+"""Find which operations of a program matter: a runner changes their values, and this module compares the results.
 
 To *poison* an operation, a runner replaces the operation's values by other values of similar size. A result moves if it
-differs by more than a bound: twice the tolerance, but at most a thousandth of the result's largest value (as for 16-bit
-dtypes). Replacements differ from the original values by at most twice the original size (``runner.others``). So a term
-below the tolerance of a float32 result moves the result by at most twice the tolerance, and never counts as moving it.
+changes by more than a bound. The bound is twice the tolerance, or a thousandth of the result's largest value if that is
+less (as it is for 16-bit dtypes). Replacements differ from the original values by at most twice the original size
+(``runner.others``). So a term below the tolerance of a float32 result changes the result by at most the bound, and does
+not matter.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST = 1e-3  # fraction of the largest value, for every dtype: one training step changes parameters only a little
-MOST_DEATHS = 2  # how many changed operations may crash or hang the program
+MOST_DEATHS = 2  # the result is a fault if the program crashes or hangs for more than this many changed operations
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
@@ -31,19 +31,19 @@ class Trials(Protocol):
     """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return the answer of ``runner.poison.moved`` for these operations, or a fault. Raises WorkerDied."""
+        """Return the answer of ``runner.poison.moved`` for operations ``numbers``, or a fault. Raises WorkerDied."""
         ...
 
 
 @dataclass
 class Poisoned:
-    """Find the operations of one program on one mesh that matter for the inputs of the first public run.
+    """Find the operations that matter in one program on one mesh: their values change a result of the first public run.
 
     Args:
-        seen: the program's observation.
-        trials: let a runner change operations.
+        seen: what the grader observed of the program.
+        trials: runs the program with changed operations.
         seconds: the time limit of one run.
-        store: remembers the answers.
+        store: keeps the answers over runs of the grader.
         run: the store's key of the run.
     """
 
@@ -56,7 +56,7 @@ class Poisoned:
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
-        """Return for each operation of the kind ``what`` whether the operation matters, or a fault if trying fails."""
+        """Return whether each operation of the kind ``what`` changes a result; a fault if a trial fails."""
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
@@ -66,11 +66,14 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Return whether a new run would repeat all answers given so far."""
+        """Return whether a new run would give all answers that this run has given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
-        """Change each operation that a result depends on. An operation matters too if its change ends the process."""
+        """Change the values of each operation that a result depends on, and return which operations change a result.
+
+        If the changed program ends the process, the operation counts as changing a result.
+        """
         alive = self._alive(what)
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
@@ -106,23 +109,32 @@ class Poisoned:
         return [True] * (max(numbers, default=-1) + 1)
 
     def _moves(self, far: Sequence[float], largest: Sequence[float]) -> bool:
-        """Return whether any result moved. ``far``: how far each result of the first run moves, step by step."""
+        """Return whether a result changed by more than its bound.
+
+        Args:
+            far: the largest change of each result of the first run, step by step.
+            largest: the largest value of each result of the first run.
+        """
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return which operations matter, if the answer has no distances. Return None if the answer has distances."""
+    """Return the decision on a failed trial, which did not measure how results change; None if the trial succeeded.
+
+    The decision is either a fault, or says that all operations that a result depends on (``alive``) matter.
+    """
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
     if (fault := answer.get("fault")) is None:
         return None
-    if fault["kind"] == "refused":  # out of memory: the operation was not tried and must not count
+    # Out of memory: the changed program did not run, so the trial shows nothing about the operation.
+    if fault["kind"] == "refused":
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
     return Matters(alive)  # not the learner's fault: XLA cannot compile the changed program
 
 
 def _bound(result: Sharded) -> float:
-    """Return how far a result may move, as a fraction of its largest value."""
-    return min(2 * lets_pass(result.dtype), MOST) if is_inexact(result.dtype) else 0.0
+    """Return how much a result may change before the change counts, as a fraction of the result's largest value."""
+    return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

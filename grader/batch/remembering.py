@@ -2,21 +2,24 @@
 
 | kind | key | value |
 |---|---|---|
-| ``TRACES`` | a source and all asks | the source's replies, notes and CPU seconds |
-| ``RUNS`` | a program, an ask and its inputs | the runner's answer |
+| ``TRACES`` | a source and all requests | the source's replies, notes and CPU seconds |
+| ``RUNS`` | a program, a request and its inputs | the runner's answer |
 | ``POISON`` | a run and a kind of operation | which of these operations matter |
-| ``CHECKED`` | all replies to an exercise's asks, and the exercise | the results of its checks |
+| ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
 
-``Keys`` makes the keys. A key is SHA-256 over all that the value depends on. Beside the parts that the methods of
-``Keys`` name, every key covers the grader's code, all versions, the machine, the isolation and the limits.
+``Keys`` makes the keys. A key is SHA-256 over all that the value depends on: the parts that the methods of ``Keys``
+name, the grader's code, all versions, the machine, the isolation and the limits.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. Replies of a learner's process
 fill only the entry of that learner's source.
 
-The store keeps a value only if a fresh run would give an equal value. The store keeps neither faults of the grader, nor
-replies that a time limit, a memory limit, a signal or an operating-system error ended, nor replies of sources that did
-not load or could act differently next time (``intake.chance``). If a fresh run of a source still gives a different
-value, the store never keeps values of this source again.
+The store keeps a value only if a fresh run would give an equal value. The store does not keep:
+
+- faults of the grader
+- replies that report a time limit, a memory limit, a signal or an operating-system error
+- replies of sources that did not load, or that could act differently in another run (``intake.chance``)
+
+If a fresh run of a source gives a different value anyway, the store never keeps values of this source again.
 """
 
 from __future__ import annotations
@@ -48,27 +51,27 @@ from grader.judging.plan import Ask
 from grader.sandbox import needs
 from grader.wire import frames
 
-FORM = 5  # version of the values' format
+FORM = 5  # version of the format in which values are cached
 
 
 class Keys:
     """Makes the keys of a store. Thread-safe.
 
     Args:
-        about: everything that all values depend on, beside the methods' arguments; JSON.
+        about: all facts, as JSON, that every value depends on in addition to the methods' arguments.
     """
 
     def __init__(self, about: Any) -> None:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of a source's replies: the source's code and all asks, in order."""
+        """Return the key of a source's replies: the source's code and all requests, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Return the key of a source without asks."""
+        """Return the key that marks a source whose values the store never keeps."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
@@ -76,18 +79,18 @@ class Keys:
         return self._key("part", digest)
 
     def run(self, ask: Ask, files: Sequence[str], program: bytes) -> bytes:
-        """Return the key of a program's result: the program, the ask with its inputs, and the files in the program."""
+        """Return the key of a program's result, from the program, its file names, and the request with its inputs."""
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of the list of operations of the kind ``what`` that matter in a run."""
+        """Return the key of the answer to: which operations of the kind ``what`` change a result of this run?"""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
-        """Return the key of an exercise's check results: all replies to its calls and cases, and the exercise.
+        """Return the key of an exercise's check results, from the exercise and all replies to its calls and cases.
 
         Args:
-            about: the exercise and its course; JSON.
+            about: the exercise and its course, as JSON.
         """
         of_programs = {ask: reply for ask, reply in replies.items() if not isinstance(ask.of, Question)}
         answers = [[ask.request_digest, ask.digest, reply.text] for ask, reply in of_programs.items()]
@@ -137,7 +140,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """For each operation of a kind in a program, whether the operation matters to the results; or a fault."""
+    """Which operations of one kind in a program change the results, or a fault if a trial failed."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -168,7 +171,7 @@ class Kind(Generic[T]):
 
     Attributes:
         pack: returns the value as bytes; None if a fresh run could give a different value.
-        unpack: returns the value; None if a part of the value is gone.
+        unpack: returns the value; None if the cache has dropped a part of the value.
         size: estimates the bytes of a value in memory. most: limit on the bytes of all values in memory.
     """
 
@@ -185,8 +188,8 @@ class Store:
 
     Args:
         keys: makes the keys.
-        cache: keeps values over runs; None remembers nothing.
-        reads: False makes each value anew, and keeps the new value.
+        cache: keeps values over runs; with None, the store keeps no values.
+        reads: whether to use cached values; if False, the store makes each value anew and keeps the new value.
     """
 
     keys: Keys
@@ -199,7 +202,8 @@ class Store:
         """Return the value of a key; call ``make`` if the store lacks the value.
 
         Args:
-            source: the source that the value comes from. The store gives up a source that ever gives different values.
+            source: the source that the value comes from. If a source gives two different values for one key, the store
+                never keeps values of this source again.
         """
         if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
             return make()
@@ -216,7 +220,7 @@ class Store:
             self.cache.put(self.keys.source(source), b"")
 
     def afresh(self) -> Store:
-        """Return a store that shares this store's values but makes every value anew."""
+        """Return a store that makes every value anew, and keeps it in this store's cache."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
@@ -328,7 +332,10 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """Return the results as JSON; None if a limit decided a result, or if JSON changes one (half a surrogate pair)."""
+    """Return the results as JSON, or None.
+
+    Return None if a limit decided a result, or if JSON cannot represent a text (half a surrogate pair).
+    """
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

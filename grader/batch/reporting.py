@@ -80,10 +80,10 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line on how many points of a report were judged on devices that are not simulated."""
+    """Return a line with the points of a report that were judged on devices other than the simulated devices."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
-    return f"{devices}: judged {seen:g} of {every:g} points here"
+    return f"{devices}: judged {seen:g} of {every:g} points on these devices"
 
 
 def total(points: Iterable[float]) -> float:
@@ -101,7 +101,7 @@ class Basis:
     Attributes:
         versions: versions of all software that a verdict depends on.
         isolation: the tier of learners' processes.
-        backend: what judges programs: ``cpu``, or other devices or a compiler beside the CPU.
+        backend: the devices or the compiler that judge programs, see ``Grader.backend``.
     """
 
     course: Course

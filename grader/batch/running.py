@@ -1,7 +1,7 @@
 """Turn the replies of a source into findings. Programs run in a confined process without learner Python.
 
-If a worker dies twice while it runs a learner's program, a new worker runs the grader's own program. If the grader's
-program fails too, the fault is the grader's, not the learner's.
+If a worker dies twice while it runs a learner's program, a new worker runs the grader's own program. If even the
+grader's program fails, the fault is the grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from grader.sandbox.worker import WorkerDied
 
 
 def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
-    """Return the finding of each ask.
+    """Return the finding of each request.
 
     Args:
         cost: the submission's cost so far; this function adds the CPU seconds of the programs.
@@ -51,7 +51,7 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
 
 
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to asks that run no program."""
+    """Return the answers to requests that run no program."""
     return [Answered(ask, _plain(workers, ask, trace.replies[ask])) for ask in asks]
 
 
@@ -70,10 +70,10 @@ class Runs:
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
         self._workers, self._files, self._cost = workers, files, cost
         self._hung: dict[tuple, Fault] = {}
-        self._stuck: dict[tuple, str] = {}  # why tasks hung on devices that are not simulated
+        self._stuck: dict[tuple, str] = {}  # task -> why it hung on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings of asks that share one reply. After a fault, all later asks get this fault."""
+        """Return the findings of requests that share one reply. After a fault, all later requests get this fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -83,10 +83,10 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return the finding of one ask from its reply.
+        """Return the finding of one request from its reply.
 
         Args:
-            before: an earlier observation of this program, on other inputs.
+            before: an earlier observation of this program, on other inputs. The program's facts are taken from it.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
@@ -129,7 +129,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Trial:
-    """One program of a submission, and the workers that run it. ``cost`` grows by the workers' CPU time."""
+    """One program of a submission, and the workers that run it. Each run adds the workers' CPU time to ``cost``."""
 
     workers: Workers
     ask: Ask
@@ -138,14 +138,14 @@ class Trial:
     cost: Cost
 
     def ran(self) -> Ran:
-        """Run the program on the ask's inputs. Raises WorkerDied."""
+        """Run the program on the request's inputs. Raises WorkerDied."""
         with self._counted():
             ran = self.workers.ran(self.ask, self.request, self.program)
         self.cost.running += ran.header.get("cpu", 0.0)
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return how far results move when these operations are changed. Raises WorkerDied."""
+        """Return how far results move when the operations ``numbers`` are changed. Raises WorkerDied."""
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():

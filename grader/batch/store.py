@@ -13,12 +13,12 @@ The grader writes the following files from the database. The next run writes mis
     OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
     OUT/changes.csv  OUT/changes.html   the history of changed scores
 
-One folder holds a course's grades. Reports of modules and students that a run does not grade stay, and count.
+One folder holds a course's grades. Reports of modules and students that a run does not grade still count.
 
-The database keeps each report when it is made. Reports count when the run ends: one transaction replaces all reports
-and adds the changes and the summary. A run can be killed at any moment. A repeated command uses reports that are
-already made and have current fingerprints, grades submissions with a ``broken`` result again, and writes the files.
-Clocks and file times never decide whether a report is used.
+The database saves new reports about once a second. Reports count when the run ends: one transaction replaces all
+reports and adds the changes and the summary. A run can be killed at any moment, and loses only reports that were not
+saved yet. A repeated command uses the stored reports that have current fingerprints. The command grades submissions
+with a ``broken`` result again, and writes the files. Clocks and file times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from grader.reports.summary import Summary
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
 STAGED = "staged"  # a folder left by killed runs of older versions
-MOST_HELD = 4 << 20  # characters of source code in memory
+MOST_HELD = 4 << 20  # limit of the characters of source code in memory
 
 
 class Folder:
@@ -81,7 +81,7 @@ class Folder:
         self.unread: list[str] = []
         # Report files without a report in the database.
         self.uncounted: list[str] = []
-        # Students with a new report, made now or by a killed run. The new reports count when this run ends.
+        # Students with a new report, made now or by a killed run. Reports of earlier runs count until this run ends.
         self._due: set[str] = set()
         self._open = ExitStack()
 
@@ -149,7 +149,10 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Store a new report with the exercises that only earlier runs graded. The report counts when the run ends."""
+        """Merge a new report with the exercises that only earlier runs graded, and store the merged report.
+
+        The report counts when the run ends.
+        """
         whole = self._added_up(graded)
         self.database.make(whole)
         self._due.add(graded.student)
@@ -240,7 +243,7 @@ def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
 
 def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     modules = ", ".join(dict.fromkeys(e.module for e in others))
-    return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+    return f"{modules}: graded in an earlier run, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
 
 
 def on_file(folder: Path, student: str) -> Report | None:
@@ -282,7 +285,7 @@ def grade_batch(
             graded.add(student)
     unproved = canary.unproved(grader, names) if left else []
     if unproved:
-        with bar(len(unproved), "grading the solutions first") as step:
+        with bar(len(unproved), "grading the course's solutions first") as step:
             canary.prove(grader, unproved, step)
     with bar(len(left), "grading") as advance:
 
@@ -302,10 +305,11 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. MOST_HELD characters of source code stay in memory; other submissions are read again.
+    """Submissions by student. Memory holds at most MOST_HELD characters of source code; other source code is read again
+    when needed.
 
-    If a submission changes between two readings, the grader grades the last reading, and the report has the fingerprint
-    of the last reading.
+    If a submission changes after the grader first read it, the grader grades the version that it read last. The report
+    has the fingerprint of this version.
     """
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:

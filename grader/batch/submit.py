@@ -34,7 +34,7 @@ ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "
 
 @dataclass(frozen=True)
 class Ready:
-    """A checked submission to hand in: its report, and the unfinished tasks by exercise."""
+    """A submission that is ready to hand in: the report of its checks, and the unfinished tasks by exercise."""
 
     submission: Submission
     report: Report
@@ -42,7 +42,7 @@ class Ready:
 
 
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
-    """Run the module's public checks. Raises CourseError if ``work`` has no file of the module that was changed."""
+    """Run the module's public checks. Raises CourseError if the learner changed no file of the module in ``work``."""
     names = course.asked([course.module(module).id])
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
@@ -81,7 +81,7 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write a zip with the files that would be graded and the time ``at`` (default: now). ``to``: a file or folder."""
+    """Write a zip with the files that would be graded and the time ``at`` (default: now) to a file or folder ``to``."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = f"{student}_{module}".replace("/", "-")
@@ -98,7 +98,8 @@ def write_zip(
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
     """Return the manifest as JSON, for people to read: student, files, time, variant and versions.
 
-    The grader reads only the field ``submitted``, if the course has a late policy and the staff's record has no time.
+    The grader reads only the field ``submitted``. It needs this field if the course has a late policy and the staff's
+    record has no time.
     """
     variants = course.config.variants
     data = {

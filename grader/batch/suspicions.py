@@ -1,4 +1,4 @@
-"""Wrong answers that are right for another student's numbers. Only the staff sees such answers."""
+"""Find wrong answers that are right for another student's numbers. Only the staff sees these answers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ Suspicion = dict[str, Any]
 
 
 class Suspicions:
-    """Collect wrong answers, one report at a time, if the numbers of questions differ between students."""
+    """Collect wrong answers, one report at a time. If all students get equal numbers, collect nothing."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
         self._drawn = course.config.variants.mode == "per_student"
-        self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}  # by question: position, student, answer
+        # (exercise, question) -> (position among all wrong answers, student, answer)
+        self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
         self._count = 0
 
     def add(self, report: Report) -> None:

@@ -1,4 +1,7 @@
-"""Trace a source: send all asks, read all replies. LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process."""
+"""Trace a source: send all requests, read all replies.
+
+LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ class Cost:
 
     Attributes:
         limits: the submission's limits.
-        tracing: CPU seconds of the learner's processes, and their idle seconds.
+        tracing: CPU seconds and idle seconds of the learner's processes.
         running: CPU seconds of the programs.
-        hung: number of exercises that ended a learner's process by a time limit.
+        hung: how many exercises have reached a time limit in a learner's process.
     """
 
     limits: Limits
@@ -52,7 +55,8 @@ class Trace:
     """The result of tracing a source.
 
     Attributes:
-        replies: one for each ask. A call's ask with hidden inputs gets the program that the public ask returned.
+        replies: the reply to each request. A request with hidden inputs gets the program that was traced for public
+            inputs.
         notes: errors that stopped the source while it was loaded.
         files: names of the source files that line numbers in programs refer to.
     """
@@ -63,7 +67,7 @@ class Trace:
 
 
 def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Cost) -> Trace:
-    """Send all asks to one source, or take its replies from the cache.
+    """Return a source's replies to all requests, from the source's processes or from the cache.
 
     Args:
         source: None if nothing was handed in.
@@ -87,8 +91,9 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
 
 def traced_of(asks: Sequence[Ask]) -> list[Ask]:
-    """Return the asks that go to the learner's process, secret asks last.
+    """Return the requests that go to the learner's process, those with hidden inputs last.
 
-    A call's secret ask does not go to this process: the hidden inputs go to the program that the public ask returned.
+    A call's hidden inputs never go to the learner's process. The grader runs the program that was traced for public
+    inputs on the hidden inputs.
     """
     return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)

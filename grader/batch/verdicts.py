@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from grader.batch.findings import lasting
 from grader.batch.poison import Poisoned
@@ -25,7 +26,8 @@ from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
-from grader.judging.misconceptions import Shown, fitting, with_hint
+from grader.judging.misconceptions import Shown, fitting
+from grader.judging.named import with_hint
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding, paired
 from grader.wire.limits import MAX_TEXT
@@ -35,7 +37,7 @@ class Judge:
     """Judge the checks of a course's exercises.
 
     Args:
-        references: findings of the misconceptions, from which hints come.
+        references: findings of the misconceptions, which decide the hints.
     """
 
     def __init__(self, course: Course, references: References) -> None:
@@ -58,7 +60,7 @@ class Judge:
         self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers, public: bool
     ) -> list[Result]:
         """Return the results with the hints of misconceptions that explain failed checks."""
-        plan = [a.ask for a in answered]
+        shown = partial(self._references.shown, exercise, workers)
         statuses, submitted = {result.name: result.status for result in results}, Shown(answered)
         hinted = []
         for result in results:
@@ -67,11 +69,11 @@ class Judge:
                 check = exercise.checks[result.name]
                 tasks = [task for task in check.tasks if _ran(submitted, task)]
                 known = [
-                    (misconception, self._references.shown(exercise, misconception, plan, workers, public))
+                    misconception
                     for misconception in exercise.misconceptions.values()
                     if misconception.of in tasks and may_explain(misconception, check, statuses, public)
                 ]
-                misconceptions = fitting(check, submitted, statuses, known, exercise.checks)
+                misconceptions = fitting(check, submitted, statuses, known, exercise.checks, shown)
             hinted.append(with_hint(result, misconceptions) if misconceptions else result)
         return hinted
 
@@ -114,10 +116,12 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
 
 
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
-    """Return whether a misconception may explain why a check fails, before the misconception is run.
+    """Return whether a misconception may explain a failed check. The answer decides whether to run the misconception.
 
-    A misconception with ``gives`` may. Another one may if the submission passes no check that the misconception fails.
-    On public data alone it may in any case: there it passes the checks that it fails on hidden data.
+    A misconception with a function ``gives``, which recognizes the mistake's results, may explain the failure. Any
+    other misconception may explain the failure if the submission passes none of the checks that the misconception
+    fails. On public data, any misconception that fails the check may explain the failure, because on public data
+    it may pass other checks that it fails on hidden data.
     """
     if check.name not in misconception.fails:
         return False
@@ -145,17 +149,24 @@ def _step(answer: Answered) -> int | None:
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # the checks that need the time report this error
+    except Exception:  # the checks that use the step's time report this error
         return None
 
 
 @dataclass
 class ProgramFindings:
-    """The findings of the reference or of one misconception, by ``Ask.same``. Hold the lock to add findings."""
+    """The findings of the reference or of a misconception.
+
+    Attributes:
+        lock: must be held to add findings.
+        findings: findings by the key of the request (``Ask.same``).
+        shown: results of submissions with the misconception, by the keys (``Ask.same``) of all requests to the
+            submission.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     findings: dict[tuple, Finding] = field(default_factory=dict)
-    shown: dict[bool, Shown] = field(default_factory=dict)
+    shown: dict[tuple, Shown] = field(default_factory=dict)
 
 
 class References:
@@ -168,10 +179,10 @@ class References:
     def answered(
         self, exercise: Exercise, misconception: Misconception | None, plan: Sequence[Ask], workers: Workers
     ) -> list[Answered]:
-        """Return the answers of the reference (``misconception`` None) or of a misconception.
+        """Return the answers of a misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: all asks of a submission.
+            plan: requests to a submission.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
@@ -185,20 +196,20 @@ class References:
                 found.findings |= {a.ask.same: a.finding for a in answered}
             return [Answered(a, found.findings[a.same]) for a in asks]
 
-    def shown(
-        self, exercise: Exercise, misconception: Misconception, plan: Sequence[Ask], workers: Workers, public: bool
-    ) -> Shown:
+    def shown(self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]) -> Shown:
         """Return the findings of a submission with this misconception in one task and right solutions in all others.
 
         Args:
-            plan: all asks of a submission, in public or for a grade.
+            asks: the requests to the submission with the misconception.
         """
         found = self._of(exercise, misconception)
-        if public not in found.shown:
-            right, wrong = (self.answered(exercise, one, plan, workers) for one in (None, misconception))
-            instead = {a.ask.same: a for a in wrong}
-            found.shown[public] = Shown([instead.get(a.ask.same, a) for a in right])
-        return found.shown[public]
+        key = tuple(ask.same for ask in asks)
+        if key not in found.shown:
+            others = [ask for ask in asks if ask.task != misconception.of.name]
+            right = self.answered(exercise, None, others, workers)
+            by_ask = {a.ask.same: a for a in (*right, *self.answered(exercise, misconception, asks, workers))}
+            found.shown[key] = Shown([by_ask[same] for same in key if same in by_ask])
+        return found.shown[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception, answered: Sequence[Answered]) -> None:
         """Keep a misconception's answers, so that hints need not run the misconception again."""

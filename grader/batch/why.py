@@ -36,7 +36,7 @@ class Why:
     Attributes:
         result: the new verdict.
         kept: the verdict in the report on file; None if no report has this check.
-        lines: asks and findings, run by run.
+        lines: requests and findings, run by run.
         differs: one line for each difference from the report on file.
         page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """
@@ -58,13 +58,13 @@ def why(
         course: the course with the check.
         tier: the isolation of the workers, as for ``grade``.
         submission: the student's submission.
-        where: ``EXERCISE/CHECK``, or a check's or question's name alone if only one exercise has it.
+        where: ``EXERCISE/CHECK``, or only the name of a check or question, if no other exercise has this name.
         kept: the report on file, if there is one.
-        make: makes a grader without a cache; needed only if other devices or a compiler judge too.
+        make: makes a grader without a cache; None for a grader with only simulated devices.
         overrides: points given by hand to any student; the output lists this student's points.
 
     Raises:
-        CourseError: the course has no such check.
+        CourseError: the course has no check ``where``.
     """
     name, check = find_check(course, where)
     make = make or partial(Grader, course, tier)
@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # new wording alone does not count
+    if changed and name in submission.sources:  # status or points changed, not only the wording of the reason
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -101,9 +101,9 @@ def set_by_hand(
 ) -> list[str]:
     """Return a line for each override of one of ``checks``. An override with an ambiguous name gets no line."""
     return [
-        f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
+        f"set by hand by {one.by}: {counted(full.points, 'point')} for {one.check}: {one.reason}"
         for one in overrides
-        if in_full(one, exercises).check in checks
+        if (full := in_full(one, exercises)).check in checks
     ]
 
 
@@ -121,11 +121,13 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
     else:
         differs = fields_that_differ(before, result)
     if any(e.evidence != report.exercises[0].evidence for e in kept.exercises if e.exercise == exercise):
-        differs.append("decided by other programs or inputs than the report on file")
+        differs.append("the exercise's programs or inputs differ from those of the report on file")
     if kept.backend != report.backend:
-        differs.append(f"backend: {kept.backend} on file, {report.backend} now; --backend chooses it")
+        differs.append(
+            f"backend: {kept.backend} in the report on file, {report.backend} now; --backend chooses the backend"
+        )
     if kept.versions != report.versions:
-        differs.append(f"versions: {kept.versions} on file, {report.versions} now")
+        differs.append(f"versions: {kept.versions} in the report on file, {report.versions} now")
     return differs
 
 
@@ -144,7 +146,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """Yield the asks of a check or a question, with their findings."""
+    """Yield the requests of a check or a question, with their findings."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)
@@ -159,22 +161,30 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
-    """Return the names of an exercise and of its check or question ``where``. Raises CourseError."""
+    """Return the names of an exercise and of its check or question ``where``. Raises CourseError.
+
+    After ``EXERCISE/`` any unique prefix of the name works, as in ``overrides.yaml``.
+    """
     exercise, _, check = where.rpartition("/")
     names = course.select([exercise]) if exercise else list(course.module_of)
-    found = [
-        (name, check)
-        for name in names
-        if check in course.exercise(name).checks or check in course.exercise(name).questions
-    ]
+    every = [(name, one) for name in names for one in (*course.exercise(name).checks, *course.exercise(name).questions)]
+    found = [pair for pair in every if pair[1] == check]
+    if exercise and not found:
+        found = [pair for pair in every if pair[1].startswith(check)]
     if len(found) == 1:
         return found[0]
+    raise CourseError(_not_one(exercise, check, found, every))
+
+
+def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
+    """Say that a name fits no check or several. ``found``: (exercise, check) of the checks in ``every`` that fit."""
+    if len({name for name, _ in found}) > 1:
+        names = ", ".join(name for name, _ in found)
+        return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"
     if found:
-        raise CourseError(f"{check} is in {', '.join(name for name, _ in found)}; name one: EXERCISE/{check}")
-    known = [n for name in names for n in (*course.exercise(name).checks, *course.exercise(name).questions)]
-    raise CourseError(
-        f"no check or question {check!r}" + (f" in {exercise}; it has {', '.join(known)}" if exercise else "")
-    )
+        return f"{check!r} could be {', '.join(one for _, one in found)}: write more of it"
+    listed = f" in {exercise}; it has {', '.join(one for _, one in every)}" if exercise else ""
+    return f"no check or question {check!r}{listed}"
 
 
 def _raw(finding: Finding | None) -> str:
@@ -207,4 +217,4 @@ def _asked(answer: Answered) -> Iterator[str]:
 
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
-    return f"{one.kind} over {one.over}: {one.bytes} B in, {one.sent} B sent, rounds {one.count} ({place})"
+    return f"{one.kind} over {one.over}: input {one.bytes} B, {one.sent} B sent, rounds {one.count} ({place})"

@@ -2,7 +2,7 @@
 
 ``Workers`` are the processes that one submission uses: the *tracer*, which runs learner code and returns programs, and
 the *runners*, which run the programs. ``Pool`` lends a set of workers to one submission at a time. The files of a
-submission are graded one after another. An *ask* is one request to a submission.
+submission are graded one after another. In the code, an *ask* is one request to a submission.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from queue import LifoQueue
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 from grader.batch.backends import Compiler, Devices
 from grader.batch.findings import Ran, Replies, Reply, ended_fault, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
+from grader.batch.turns import Turns
 from grader.common.observation import Fault
 from grader.course.config import Limits
 from grader.course.loading import Course
@@ -30,16 +31,18 @@ from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS, PATIENCE
+from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
 
-GIVEN_UP = Reply(Fault("crashed", "not run: other code of this submission ended the process or used up its time"))
+GIVEN_UP = Reply(
+    Fault("crashed", "not run: other code of this submission ended the process or used up the submission's time")
+)
 
 
 class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
     Args:
-        compiler: also compiles every program that the worker does not refuse.
+        compiler: a compiler for absent chips, for every program that the worker does not refuse.
     """
 
     def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
@@ -48,7 +51,7 @@ class Runner:
         self._lock = Lock()
 
     def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program. The header holds a compiler's answer as ``compiled``. Raises WorkerDied."""
+        """Run a program; with a compiler, the header's ``compiled`` is the compiler's answer. Raises WorkerDied."""
         header, shards = self.run_or_try_again(request, program, ask)
         return with_compiled(self.compiler, header, request, program, ask), shards
 
@@ -59,7 +62,8 @@ class Runner:
             more: additional fields of the request to the worker.
 
         Raises:
-            WorkerDied: both tries failed. ``ours`` is True if a new worker cannot run the grader's own program either.
+            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the worker cannot even run the
+                grader's own program.
         """
         with self._lock:
             try:
@@ -89,7 +93,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return the header with the compiler's answer, unless the program did not run."""
+    """Return the header with the compiler's answer; if the program did not run, return the header unchanged."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)
@@ -105,18 +109,21 @@ class Ended:
 
 
 class Children:
-    """The child processes that answer the asks to one source, one after another.
+    """The child processes that answer the requests to one file of a submission, one process at a time.
 
     Args:
         tracer: the worker that starts the children.
-        asks: all asks to the source; secret asks come last.
+        asks: all requests to the source. Requests with hidden inputs come last.
         seconds: CPU time that is left for all children.
-        hung: how many exercises of the submission have ended a child by a time limit so far.
+        hung: how many exercises of the submission have reached a time limit in a child so far.
+        asleep: a function that returns a context manager, which is open while a child sleeps.
     """
 
     def __init__(
-        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: int
-    ) -> None:
+        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: int,
+        asleep: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:  # fmt: skip
+        self._asleep = asleep
         self._tracer, self._limits, self._source, self._asks, self._seconds = tracer, limits, source, asks, seconds
         self._replies: dict[int, Reply] = {}
         self._notes: list[str] = []
@@ -124,12 +131,13 @@ class Children:
         self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
     def answer(self) -> Replies:
-        """Return a reply for each ask. Secret asks are sent after all public asks are answered.
+        """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        An ask that ends its child is tried once more, alone. If two children end while loading a source, the source is
-        given up.
-        Code that reaches a timeout is never tried again: a timeout while loading ends the source, and a timeout of a
-        function ends the exercise. After PATIENCE exercises with a timeout, a child may be idle for only IDLE_SECONDS.
+        A request that ends its child is tried once more, in a child that gets no other request. If two children end
+        while they load a source, all requests to the source get a fault. Code that reaches a timeout is never tried
+        again. After a timeout while loading, no more functions of the source run. After a timeout of a function, no
+        more functions of the exercise run. After the first timeout in a submission, a child that is idle for
+        IDLE_SECONDS counts as timed out.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -145,7 +153,7 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Add replies for asks that are not tried again. The child ended before it answered the first of ``left``."""
+        """Add replies for requests that are not tried again. The child ended before it answered request ``left[0]``."""
         seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
         self._hung += late
         if not ended.loaded:
@@ -161,43 +169,52 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Add replies for a function that used up its time, and for the exercise's other unanswered functions."""
+        """Add replies for a function that reached its time limit, and for the exercise's functions without a reply."""
         other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
                 self._replies[i] = Reply(fault if ask.task == hung.task else other)
 
     def _request(self, ask: Ask) -> dict[str, Any]:
-        """Return the request to a child for an ask."""
+        """Return the JSON message that sends a request to a child."""
         return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Send the chosen asks to one child, and keep the child's replies."""
+        """Send the chosen requests to one child, and keep the child's replies."""
         started, loaded, left = False, False, list(chosen)
         try:
-            for frame, blobs in self._frames(chosen):
-                if frame.get("from") == "worker":
-                    self._cpu += float(frame.get("cpu", 0))
-                    return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
-                body = frame.get("body", {})
-                if body.get("started"):
-                    started = True
-                elif body.get("loaded") and not loaded:  # a second, forged frame could reveal hidden cases
-                    loaded = True
-                    self._notes = self._notes or load_notes(body.get("faults"))
-                elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
-                    i = left.pop(0)
-                    self._replies[i] = reply_of(self._asks[i], body, blobs)
+            with closing(self._frames(chosen)) as found:
+                for frame, blobs in found:
+                    if frame.get("from") == "worker":
+                        self._cpu += float(frame.get("cpu", 0))
+                        return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
+                    body = frame.get("body", {})
+                    if body.get("started"):
+                        started = True
+                    elif body.get("loaded") and not loaded:  # learner code may forge a second "loaded"
+                        loaded = True
+                        self._notes = self._notes or load_notes(body.get("faults"))
+                    elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
+                        i = left.pop(0)
+                        self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
             return Ended(loaded, "worker")
         return Ended(loaded, "garbage")
 
-    def _frames(self, chosen: Sequence[int]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
-        """Start a child for the chosen asks, and return the frames that the child sends."""
+    def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
+        """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
+
+        Once the child has slept, other submissions may be graded beside this submission until the child ends.
+        """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
         shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
-        return self._tracer.trace(source, shown, secret, IDLE_SECONDS if self._hung >= PATIENCE else None)
+        with ExitStack() as until_end:
+            for frame, blobs in self._tracer.trace(source, shown, secret, IDLE_SECONDS if self._hung else None):
+                if frame.get("asleep"):
+                    until_end.enter_context(self._asleep())
+                else:
+                    yield frame, blobs
 
 
 class Workers:
@@ -206,7 +223,8 @@ class Workers:
     Attributes:
         limits: the limits of one submission.
         store: keeps results over runs of the grader.
-        devices: run programs in addition to the simulated devices, to check the values on these devices too.
+        devices: run programs in addition to the simulated devices, so that the values of both are checked.
+        asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
         processes: all workers.
     """
 
@@ -217,15 +235,16 @@ class Workers:
         self.limits, self.devices, self.store = course.config.limits, devices, store or Store(Keys(None))
         self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
+        self.asleep: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def processes(self) -> list[Worker]:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return these workers with only one of their runners."""
+        """Return these workers with only one of their runners: the runner ``number`` modulo the number of runners."""
         one = copy(self)
-        one.runners = self.runners[number : number + 1]
+        one.runners = [self.runners[number % len(self.runners)]]
         return one
 
     def without_devices(self) -> Workers:
@@ -249,14 +268,14 @@ class Workers:
         """Return the replies of confined children.
 
         Args:
-            asks: secret asks come last.
+            asks: requests, those with hidden inputs last.
             seconds: CPU time that the children may take.
-            hung: how many exercises of the submission have ended a child by a time limit so far.
+            hung: how many exercises of the submission have reached a time limit in a child so far.
         """
-        return Children(self.tracer, self.limits, source, asks, seconds, hung).answer()
+        return Children(self.tracer, self.limits, source, asks, seconds, hung, self.asleep).answer()
 
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
-        """Run a program on the inputs of an ask. Raises WorkerDied."""
+        """Run a program on the inputs of a request. Raises WorkerDied."""
         return Ran(*self._runner_of(ask).run(request, program, ask))
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -268,13 +287,17 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return the runner of an ask. Equal asks of all submissions use one runner, which caches equal programs."""
+        """Return the runner for a request. All equal requests go to one runner, so that the runner's cache helps."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread pool for the block. An exception drops queued work. An interruption leaves running work behind."""
+    """Yield a thread pool for the block.
+
+    If the block raises an exception, queued work is cancelled. After an interruption, the pool does not wait for
+    running work.
+    """
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool
@@ -284,25 +307,34 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-SLOW = 40.0  # seconds until work on one name is reported as slow
-AHEAD = 4  # queued submissions for each set of workers: more fill the memory, fewer leave workers idle
+SLOW = 40.0  # seconds of work after which a submission is reported as slow
+AHEAD = 4  # queued submissions for each set of workers; more would fill the memory, fewer would leave workers idle
+SPARE = 12  # at most this many additional sets of workers; a sleeping submission may need a set (about 0.2 GB)
+# At most this many additional sets for each set of workers, because the wall time limit allows about 10 busy processes
+# for a core.
+SPARE_EACH = 6
 
 T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers. Sets that are already running are lent first.
+    """Sets of workers to lend. The pool prefers a set whose processes are already running.
+
+    Args:
+        every: one set for each submission that is graded in parallel.
+        spare: further sets, which ``each`` uses while children of other sets sleep.
 
     Attributes:
-        slow: called with a name and the elapsed seconds when the work has taken ``SLOW`` seconds, and again each time
-            that the elapsed seconds have doubled.
+        sets: all sets of workers.
+        slow: called with a name and the seconds that the work on this name has taken so far. The first call is after
+            ``SLOW`` seconds, and each further call after twice the seconds of the call before.
     """
 
-    def __init__(self, every: Sequence[Workers]) -> None:
-        self.every = list(every)
+    def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:
+        self._at_once, self.sets = len(every), [*spare, *every]
         self.slow: Callable[[str, float], None] = lambda name, seconds: None
         self._free: LifoQueue[Workers] = LifoQueue()
-        for workers in every:
+        for workers in self.sets:
             self._free.put(workers)
 
     @contextmanager
@@ -321,16 +353,20 @@ class Pool(Generic[T]):
         exception for one name, ``done`` gets the exception, and work on the other names continues.
         """
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
+        turns, numbers = Turns(self._at_once), count()
+        for workers in self.sets:
+            workers.asleep = turns.asleep
 
-        def begin(name: str) -> T:
-            began[name] = time.monotonic()
-            return work(name)
+        def begin(number: int, name: str) -> T:
+            with turns.turn(number):
+                began[name] = time.monotonic()
+                return work(name)
 
         told = dict[str, float]()
-        with pool_of(len(self.every)) as threads:
+        with pool_of(len(self.sets)) as threads, turns:
             while True:
-                for name in islice(left, AHEAD * len(self.every) - len(running)):
-                    running[threads.submit(begin, name)] = name
+                for name in islice(left, AHEAD * len(self.sets) - len(running)):
+                    running[threads.submit(begin, next(numbers), name)] = name
                 if not running:
                     break
                 wait(running, SLOW / 8, FIRST_COMPLETED)

@@ -23,7 +23,7 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a report folder. ``anew`` also rewrites pages that are up to date."""
+    """Write all files of a report folder. If ``anew`` is True, even pages that are up to date are rewritten."""
     found = database.last_run()
     if found is None:
         raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
@@ -51,7 +51,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 
 def _write_student(folder: Path, report: Report, text: str, person: Person, *, anew: bool) -> None:
-    """Write a student's pages, then the report, so that an up-to-date report file means up-to-date pages."""
+    """Write a student's pages, then the report. So an up-to-date report file proves that the pages are up to date."""
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)

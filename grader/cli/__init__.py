@@ -24,7 +24,7 @@ from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
 
-# Error numbers of a full disk or quota. Such an error may name no file.
+# Error numbers of a full disk or quota. An error with one of these numbers may name no file.
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 LONG = 1000  # characters; more than any command's summary, so that --help cuts no summary
@@ -35,7 +35,7 @@ READERS = {  # commands by reader, in the order of --help, including those of wi
     "Authors": ("new", "build", "verify", "mutants", "publish"),
     "Machine": ("doctor", "docs", "chip"),
 }
-COMMANDS = {  # the core's commands, imported when needed
+COMMANDS = {  # the commands that no wing adds; each is imported when needed
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",
@@ -56,7 +56,8 @@ COMMANDS = {  # the core's commands, imported when needed
     "nbgrader": "nbgrader.nbgrader",
     "docs": "docs.docs",
 }
-MISTAKES = {  # errors of users, reported in one line; named by text, so that this module need not import them
+# Users' errors, which are reported in one line. The classes are listed by name, which needs no imports.
+MISTAKES = {
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
     "grader.declared.AuthorError",
@@ -67,7 +68,7 @@ MISTAKES = {  # errors of users, reported in one line; named by text, so that th
 
 
 class Imported(Mapping[str, Any]):
-    """The core's commands, then the wings' commands. A command is imported when it is looked up."""
+    """The commands by name, first the core's, then the wings'. A command is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
@@ -107,7 +108,7 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands in groups by reader, each command with its whole first sentence."""
+        """Write the commands in groups by reader, each with the whole first sentence of the command's help."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
@@ -132,7 +133,7 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice. Otherwise the last value would silently win."""
+    """A command that refuses a repeated option. Typer would use the last value, without a message."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -168,7 +169,7 @@ def _shardlings(
 
 
 def main() -> None:
-    """Run a command. A user's mistake prints one line and Ctrl-C one sentence, without a traceback."""
+    """Run a command. Report a user's mistake in one line and Ctrl-C in one sentence, without a traceback."""
     stopping.stop_in_order()
     try:
         run()

@@ -34,8 +34,8 @@ class AppealOptions:
         paths: the submissions.
         to: the folder with the report on file; None compares with no report.
         html: the file to write the evidence to, as a page.
-        isolation: the sandbox, as on the command line.
-        roster: file with the class.
+        isolation: the value of ``--isolation``, which chooses the sandbox.
+        roster: the file that lists the students of the class.
         beside: devices that judge programs in addition to the simulated devices.
         course: the course's file or folder.
         as_json: print JSON.
@@ -66,7 +66,7 @@ def decide_again(options: AppealOptions) -> int:
         students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
-            raise CourseError(f"no student {student!r} in {where}; there are {a_few(sorted(there))}")
+            raise CourseError(f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}")
         submission = read(there[student], student, found.module_of, found.handed_out, parsers)
     kept = store.on_file(to, student) if to else None
     tier = best_tier(options.isolation)
@@ -109,7 +109,7 @@ def print_decision(decided: appeals.Why, student: str) -> None:
         result.reason,
         *decided.lines,
     ]
-    on_file = ["as in the report on file"] if decided.kept else [f"no report of {student} on file"]
+    on_file = ["the result is as in the report on file"] if decided.kept else [f"no report of {student} on file"]
     for line in filter(None, [*lines, *(decided.differs or on_file)]):
         indent = line[: len(line) - len(line.lstrip())]
         say(indent + clean(line))

@@ -29,13 +29,19 @@ if TYPE_CHECKING:
     from grader.authoring.mutants.proving import Proof
 
 Seeds = Annotated[
-    int, typer.Option("--seeds", min=1, max=1000, help="prove with this many seeds, one for each future term")
+    int,
+    typer.Option(
+        "--seeds",
+        min=1,
+        max=1000,
+        help="number of course seeds to prove with; each stands for the seed of a future term",
+    ),
 ]
 
 
 def build(
     force: Annotated[
-        bool, typer.Option("--force", help="also replace files that hold your work; they move to exercises.bak/")
+        bool, typer.Option("--force", help="also replace files that hold your work; your files move to exercises.bak/")
     ] = False,
     course: CourseOption = None,
     as_json: AsJson = False,
@@ -81,7 +87,8 @@ def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[s
     """Return the course, and the exercises to prove."""
     found = course_at(path)
     if not found.solved:
-        raise CourseError("there is no solutions/ folder to verify")
+        said = f"there is no solutions/ folder in {found.root} to verify"
+        raise CourseError(f"{said}; go to the course's folder or pass --course")
     return found, found.select(names or [])
 
 
@@ -135,7 +142,7 @@ def verify(
 
 
 def _list_rules(course: Course, names: Sequence[str]) -> None:
-    """Print the rules in the statements of the exercises ``names``. Raises Exit if a rule or a check is not proved."""
+    """Print the rules in these exercises' statements. Raises Exit if ``rule_problems`` finds a problem."""
     problems = 0
     for name in names:
         exercise = course.exercise(name)
@@ -181,13 +188,13 @@ def mutants(
 
 
 COUNTED = {"pts": 4, "checks": 6, "misconceptions": 14, "alt": 3, "mutants": 7, "killed": 6, "same": 4, "alive": 5}
-NAME_WIDTH = 22  # the table fits 80 columns
+NAME_WIDTH = 22  # with this width the table fits into 80 columns
 
 
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print each exercise's size, the number of its mutants by outcome, and problems.
 
-    Questions count as checks. Columns are pts (points), alt (alternatives) and same (equivalent mutants).
+    Questions count as checks. The column pts has points, alt has alternatives, and same has equivalent mutants.
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False
@@ -198,7 +205,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
         for problem in proof.problems:
             say(f"    {clean(problem, 400)}")
         for name in proof.unproven:
-            out.print(f"    nothing proves that {name} can fail", markup=False, highlight=False)
+            out.print(f"    no wrong solution proves that the check {name} can fail", markup=False, highlight=False)
     for module in course.config.modules if len(proofs) > 1 else ():
         if module.exercises and set(module.exercises) <= rows.keys():
             sums = map(sum, zip(*(rows[name] for name in module.exercises), strict=True))
@@ -208,7 +215,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
 
 
 def _counts(course: Course, proof: Proof) -> list[float]:
-    """Return one exercise's row of the table of mutants, in the order of ``COUNTED``."""
+    """Return the numbers of one row of the table that ``mutants`` prints, in the order of ``COUNTED``."""
     exercise = course.exercise(proof.exercise)
     checks = len(exercise.checks) + len(exercise.questions)
     fates = [proof.count(fate) for fate in ("killed", "equivalent", "survived")]
@@ -229,7 +236,9 @@ def _row(name: str, counts: list[float]) -> str:
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched; or the word course")],
+    name: Annotated[
+        str, typer.Argument(help="the new MODULE/EXERCISE, such as 03_matmuls/c6_batched, or the word course")
+    ],
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
@@ -242,10 +251,10 @@ def new(
         return
     if folder is not None:
         raise scaffold.ScaffoldError(
-            f"a new exercise goes into its course; for a new course: shardlings new course {folder}"
+            f"a new exercise goes into its course, so name no folder; for a new course: shardlings new course {folder}"
         )
     found = course_at(course)
     path = scaffold.new(found, name)
     if path.parent.name not in {module.id for module in found.config.modules}:
-        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; its title is yours to choose")
+        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; choose its title there")
     say(f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}")

@@ -1,4 +1,4 @@
-"""``--backend`` and ``--processes`` choose devices, or a compiler, that judge beside the simulated devices."""
+"""``--backend`` and ``--processes``: devices or a compiler that judge in addition to the simulated devices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from grader.course.loading import Course
 def beside_at(
     name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
 ) -> Beside:
-    """Return the devices or the compiler that the options request; the defaults request simulated devices only.
+    """Return the devices or the compiler that the options request in addition to the simulated devices.
 
     Raises CourseError, WingError.
 
     Args:
-        quiet: report only errors. remember: reuse earlier compilations.
+        quiet: report only errors.
+        remember: reuse earlier compilations.
     """
     if name.startswith("tpu:"):
         return Beside(compiler=wing.needed("chip", f"--backend {name}")(name, processes, course, tier, remember))

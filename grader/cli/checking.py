@@ -31,7 +31,7 @@ from grader.reports.untrusted import clean
 from grader.reports.wording import first_failure, is_begun, is_unfinished
 from grader.sandbox.tiers import environment
 
-WITH_SOLUTIONS = "Hidden checks and answers were judged as well, since the solutions are here."
+WITH_SOLUTIONS = "Hidden checks and answers were judged as well: this course has its solutions."
 
 
 def check_work(
@@ -70,11 +70,17 @@ def check_work(
 
 def _tell_compiler(compiler: Compiler) -> None:
     by = ", ".join(f"{name} {number}" for name, number in compiler.versions.items())
-    tell("note", f"{by} compiled the programs for {compiler.on}; its order decides what overlaps")
+    tell(
+        "note",
+        f"{by} compiled the programs for {compiler.on}; the compiler's order decides which collectives overlap",
+    )
 
 
 def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:
-    """Return the submission at ``place``. Without isolation, the work is the user's own, and this process parses it."""
+    """Return the submission at ``place``.
+
+    If ``tier`` is "none", this process parses the submission; otherwise a process in a sandbox does.
+    """
     with nullcontext() if tier == "none" else parsing(tier) as parsers:
         return read(place, student, course.module_of, course.handed_out, parsers)
 
@@ -87,7 +93,7 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises with a program whose behaviour fails a check. ``explain`` shows this behaviour."""
+    """Return the exercises with a program whose behaviour fails a check. ``explain`` shows what these programs do."""
     return [
         e.exercise
         for e in graded.exercises
@@ -98,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged, or how many points hidden checks decide later, if there are any."""
+    """Print that hidden checks were judged; if the course has no solutions, print how many points they decide later."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -112,7 +118,7 @@ def print_in_short(course: Course, graded: Report) -> None:
     if failing := print_first_failure(graded, out):
         out.print()
         name = failing.exercise
-        say(f"All of it: shardlings check {name}; again whenever you save: shardlings watch {name}")
+        say(f"All results: shardlings check {name}; to check after each save: shardlings watch {name}")
     elif waiting := next((e.exercise for e in graded.exercises if not is_begun(e)), None):
         say(f"Next: shardlings show {waiting}, then shardlings watch {waiting}")
     if course.solved and any(is_begun(e) for e in graded.exercises):
@@ -143,8 +149,8 @@ def submit_module(
     """Check a module, then hand in the module.
 
     Args:
-        who: the student's name for the checks.
-        student: the student's name as typed, or "".
+        who: the student whose numbers the checks use.
+        student: the name that the student typed, for the zip; if "", the zip gets the login name.
         full: print every result.
     """
     from grader.batch import submit as submitting
@@ -169,7 +175,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of begun exercises. Exercises that are not begun are printed already."""
+    """Print the unfinished tasks of begun exercises. The results above name the exercises that are not begun."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

@@ -32,7 +32,7 @@ def points(value: float) -> str:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print one line of the results verbatim, at any length."""
+    """Print one line of the results exactly as given. A long line is not wrapped."""
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -76,7 +76,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        console: where results are printed meanwhile; the bar stays below the results.
+        console: where the caller prints results while the bar is shown; the bar stays below the results.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -96,7 +96,10 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 
 
 def _progress_lines(total: int, what: str) -> Callable[[str], None]:
-    """Return a function to call after each item, which prints the time left at most once in ``EVERY`` seconds."""
+    """Return a function to call after each item.
+
+    The function prints the time left, at most once in ``EVERY`` seconds.
+    """
     began = printed = monotonic()
     done = 0
 
@@ -113,7 +116,7 @@ def _progress_lines(total: int, what: str) -> Callable[[str], None]:
 
 
 def tell_slow(who: str, seconds: float) -> None:
-    """Print the student whose submission takes long to grade."""
+    """Print the name of a student whose submission takes long to grade, and the time so far."""
     tell("grading", f"{who}: {seconds:.0f} s so far")
 
 

@@ -18,7 +18,7 @@ ROOT_PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 
 def docs(
     page: Annotated[
-        str, typer.Argument(help="a page, such as own-course or checks/answers; by default, the list")
+        str, typer.Argument(help="a page, such as own-course or checks/answers; default: the list of all pages")
     ] = "",
 ) -> None:
     """Print a page of the documentation, or the list of all pages."""
@@ -43,7 +43,10 @@ def pages() -> dict[str, Path]:
 
 
 def _named(page: str, known: list[str]) -> str:
-    """Return the full name of the page with this name, path or last word, such as ``docs/checks/answers.md``."""
+    """Return a page's full name (``checks/answers``).
+
+    The argument may be a path, a prefix, or a name without the folder.
+    """
     name = page.removeprefix("docs/").removesuffix(".md")
     last = {one.rpartition("/")[2]: one for one in known}
     return last[name] if name in last and name not in known else only_one(name, [*known], "page")

@@ -47,7 +47,14 @@ from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
 Profile = Annotated[
-    str, typer.Option("--profile", help="which collectives overlap with compute: ideal, or as on a chip, such as v5e")
+    str,
+    typer.Option(
+        "--profile", help="which collectives overlap with compute: ideal, or those that overlap on a chip, such as v5e"
+    ),
+]
+Dims = Annotated[
+    str,
+    typer.Option("--dims", help="other sizes of dimensions, such as I=8192; with --on, dimensions may have any size"),
 ]
 Trace = Annotated[
     Path | None, typer.Option("--trace", help="with --on: write the timeline to a new file for ui.perfetto.dev")
@@ -56,8 +63,8 @@ Trace = Annotated[
 
 def explain(
     name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks")],
-    mesh: Annotated[str, typer.Option("--mesh", help="another mesh, such as x=4,y=2")] = "",
-    dims: Annotated[str, typer.Option("--dims", help="other sizes, such as I=8192; with --on, any size")] = "",
+    mesh: Annotated[str, typer.Option("--mesh", help="a mesh in place of the exercise's, such as x=4,y=2")] = "",
+    dims: Dims = "",
     on: Annotated[str, typer.Option("--on", help="show the timeline on a slice, such as v5e:2x4")] = "",
     profile: Profile = "ideal",
     trace: Trace = None,
@@ -68,7 +75,7 @@ def explain(
     course: CourseOption = None,
     student: Student = "",
     solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution, even if my function is written")
+        bool, typer.Option("--solution", help="use the solution's function, even if I wrote mine")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -87,12 +94,15 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # lines for checks need the declared meshes and sizes
+    for_author = solution and not mesh and not dims  # authors also see lines to copy into checks
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # measured times are compared with the timeline
-    with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
+        devices.times = bool(on)  # measure times only if there is a timeline to compare with
+    with (
+        own_grader(found, tier, devices) as grader,
+        busy("tracing and reading the exercise's programs, which takes some seconds", quiet=as_json),
+    ):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:
         made = [with_times(found, exercise, work, one, wanted, solution) for one in made]
@@ -111,24 +121,25 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program with its time by a chip's compiler, and the times that the learner predicted."""
+    """Add to the program the step time that a chip's compiler gives, and the times that the learner predicted."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
-    if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted times
+    # Times may be predicted if the program is a learner's, or if the course's folder has learners' exercises.
+    if work is not None or not solution or (course.root / "exercises").is_dir():
         for predicted in wing.offered("predicted"):
             program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))
     return program
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Describe the step by a chip's compiler: ``9.6 ms by the compiler of v5e:2x4, 1.02 ...``; '' if unknown."""
+    """Describe the compiler's step time: ``9.6 ms by the compiler of v5e:2x4, 1.02 ...``; '' if the time is unknown."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
     apart = apart_text((known.step, known.products, known.waiting), program.timeline) if program.timeline else ""
     parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
     parts += [
-        f"{under / every:.0%} of {kind} overlapped in its order"
+        f"{under / every:.0%} of the {kind} time overlapped in the compiler's order"
         for kind, (under, every) in known.hidden.items()
         if every
     ]
@@ -152,13 +163,13 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
     """Describe whether the explained function is the learner's or the solution's, and name the function's file."""
     if solution:
-        return f"the solution's, {course.path_of(exercise.id).relative_to(course.root)}"
-    other = "; --solution explains the solution's" if course.solved else ""
-    return f"yours, {source.name}{other}"
+        return f"the solution's function, {course.path_of(exercise.id).relative_to(course.root)}"
+    other = "; --solution explains the solution's function" if course.solved else ""
+    return f"your function, {source.name}{other}"
 
 
 def expect_new(file: Path | None) -> None:
-    """Raise CourseError if the file cannot be written, before any work is done."""
+    """Raise CourseError if the file exists or its folder does not, before the command does work that would be lost."""
     if file is None:
         return
     if os.path.lexists(file):
@@ -183,8 +194,9 @@ def own_source(
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
     Args:
-        named: ``--course``. Without this option, confined work may not be inside the course's folder, because the
-            author of the work could have written that course.
+        named: the value of ``--course``; None if the user named no course. If None and the work runs in a sandbox, a
+            course without solutions around the work is refused, because the author of the work could have written this
+            course.
     """
     place = work_in(course, work)
     if tier != "none" and named is None:
@@ -197,13 +209,16 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return the lines that an author may write into checks, by task."""
+    """Return, for each task, the lines of code that an author may add to the task's checks."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
 
 def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
-    """Print the facts, task by task. ``lines``: for the author, the lines that a task's checks may contain."""
+    """Print the facts about each task's programs.
+
+    ``lines``: by task, the lines that the author may add to the checks.
+    """
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})
         return
@@ -212,7 +227,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             print_explained(program, out)
             out.print()
         if lines.get(task):
-            out.print("lines that checks may contain, derived from these meshes and from hidden sizes:", style="dim")
+            out.print("lines to copy into checks; their limits fit these meshes and hidden inputs' sizes:", style="dim")
             for line in lines[task]:
                 say(f"    {line}")
             out.print()

@@ -1,13 +1,22 @@
-"""The options of ``shardlings grade``, and the function that grades. This module imports no heavy module."""
+"""The options of ``shardlings grade``, and the function that grades.
+
+This module imports nothing that is slow to import.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from grader.cli.options import BackendChoice, begin_workers, has_reports, solved_course_at
+from grader.cli.options import BackendChoice, begin_workers, from_wing, has_reports, solved_course_at
 from grader.course.config import CourseError
 from grader.sandbox.tiers import best_tier
+
+if TYPE_CHECKING:
+    from grader.batch.backends import Elsewhere
+
+ElsewhereOption = Annotated[Any, from_wing("--cluster")]
 
 
 @dataclass(frozen=True)
@@ -18,13 +27,13 @@ class GradeOptions:
         paths: the submissions.
         to: the folder for reports.
         jobs: how many submissions to grade at a time; None for the default.
-        only: exercises or modules; empty for all modules that are due or handed in.
-        isolation: the sandbox, as on the command line.
+        only: exercises or modules to grade; if empty, all modules that are due or handed in.
+        isolation: the value of ``--isolation``, which chooses the sandbox.
         dry_run: report changes and write nothing.
         remember: read the cache and add to it.
-        roster: file with the class.
-        backend, processes: devices that judge programs in addition to the simulated devices.
-        cluster: address of a scheduler whose workers grade.
+        roster: the file that lists the students of the class.
+        backend, processes: other devices on which programs run and are judged, besides the simulated devices.
+        elsewhere: grades submissions on other machines.
         course: the course's file or folder.
         as_json: print JSON.
         quiet: print only problems and the summary line.
@@ -41,7 +50,7 @@ class GradeOptions:
     roster: Path | None = None
     backend: str = "cpu"
     processes: int = 1
-    cluster: str = ""
+    elsewhere: Elsewhere | None = None
     course: Path | None = None
     as_json: bool = False
     quiet: bool = False
@@ -53,12 +62,8 @@ class GradeOptions:
 
     def refuse_what_does_not_go_together(self) -> None:
         """Raise CourseError for options that exclude each other."""
-        if self.cluster and self.beside != BackendChoice():
-            raise CourseError("--cluster goes with simulated devices alone: leave --backend and --processes out")
-        if self.cluster and self.jobs:
-            raise CourseError(
-                "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says"
-            )
+        if self.elsewhere:
+            self.elsewhere.refuse(self.jobs, beside=self.beside != BackendChoice())
         if self.quiet and (self.verbose or self.as_json):
             raise CourseError(f"--quiet and {'--verbose' if self.verbose else '--json'} exclude each other; pass one")
         if self.to is None:
@@ -70,7 +75,7 @@ def carry_out(options: GradeOptions) -> int:
     options.refuse_what_does_not_go_together()
     found = solved_course_at(options.course, options.paths)
     found.select([*options.only])  # report a wrong name before reading submissions
-    if options.to is not None and not options.cluster and not has_reports(options.to):
+    if options.to is not None and options.elsewhere is None and not has_reports(options.to):
         begin_workers(found, best_tier(options.isolation))
     from grader.cli.grading import grade_batch
 

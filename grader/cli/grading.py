@@ -6,11 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from types import ModuleType
 
 import typer
 
-from grader import wing
 from grader.batch import store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
@@ -57,7 +55,7 @@ from grader.sandbox.tiers import best_tier
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outcome of a run.
+    """The outcome of one run of ``grade``.
 
     Attributes:
         not_graded: why a submission was not graded, by student.
@@ -73,7 +71,7 @@ class RunOutcome:
 
     @property
     def line(self) -> str:
-        """The last line of the output. Programs may read this line: the words and their order stay as they are."""
+        """The last line of the output. Programs may read this line, so its words and their order must not change."""
         counts = {
             "graded": self.graded,
             "unchanged": self.unchanged,
@@ -94,7 +92,8 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            grader.warm()  # a first run needs workers, which start while submissions are read
+            # No submission has a report, so all need grading: start workers now, while submissions are read.
+            grader.warm()
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
             work = handed_in(course, [*options.paths], login, parsers)
@@ -117,14 +116,14 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
 @contextmanager
 def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, str]]:
     """Yield a grader for these options, and a description of the isolation and devices that it uses."""
-    spread = spreading() if options.cluster else None
-    tier = spread.tier_of(options.isolation) if spread else best_tier(options.isolation)
+    elsewhere = options.elsewhere
+    tier = elsewhere.tier_of(options.isolation) if elsewhere else best_tier(options.isolation)
     devices, compiler = beside_at(options.backend, options.processes, course, tier)
     where = tier if devices is None else f"{tier}; values on {devices.text}"
-    with user_cache(options.remember and not spread) as cache:
+    with user_cache(options.remember and not elsewhere) as cache:
         grader = (
-            spread.Spread(course, tier, options.cluster, tell_of_cluster, remember=options.remember)
-            if spread
+            elsewhere.grader(course, tier, remember=options.remember)
+            if elsewhere
             else Grader(course, tier, options.jobs or cores(), devices=devices, compiler=compiler, cache=cache)
         )
         with grader:
@@ -164,32 +163,22 @@ def run_in(
         say_graded,
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    if unusable is None:  # after grading, because loading every exercise would delay it
+    # Load the exercises that were not graded. Loading takes time, so it is done after grading.
+    if unusable is None:
         unusable = others_unusable(course)
     done = finish(course, folder, graded, not_graded, unusable, known, work.signed)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
 
-def spreading() -> ModuleType:
-    """Return the module that grades on a cluster. Raises CourseError if the cluster's packages are not installed."""
-    try:
-        return wing.needed("cluster", "--cluster")
-    except ModuleNotFoundError as missing:
-        raise CourseError(
-            f"--cluster needs {missing.name}, which is not installed; {wing.install('[cluster]')}"
-        ) from None
-
-
-def tell_of_cluster(text: str) -> None:
-    tell("cluster", text)
-
-
 def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
-    """Return the exercises to grade, by default of modules that are due or handed in. Print notes for the staff."""
+    """Return the exercises to grade, and print notes for the staff.
+
+    By default, the run grades the exercises of modules that are due or handed in.
+    """
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
-        only = list(asked)  # without submissions this is empty, which means all
+        only = list(asked)  # without submissions ``only`` is empty, which selects all modules
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
@@ -208,16 +197,17 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return all unusable exercises with reasons, and print the reasons as notes. This run grades no such exercise."""
+    """Return all unusable exercises with reasons, and print the reasons as notes. This run skips unusable exercises."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return the unusable exercises. Raises CourseError if a report on file has an unusable exercise.
+    """Return the unusable exercises. Raises CourseError if an existing report grades an unusable exercise.
 
-    New grades are added to the grades on file, and the weight of an unusable exercise is unknown.
+    New reports take over the grades of existing reports, which is impossible for an unusable exercise: its weight is
+    unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()
@@ -233,7 +223,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """Finish the run: write the class files, including students whom only earlier runs graded."""
+    """Write the files about the class and end the run. The files also cover students that only earlier runs graded."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
@@ -260,25 +250,28 @@ def finish(
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell(
-            "note", f"graded before, but not in these folders: {who}; to take a student out: shardlings drop {to} NAME"
+            "note",
+            f"graded in an earlier run, but without a submission in this run's folders: {who}; "
+            f"to take a student out: shardlings drop {to} NAME",
         )
     return RunOutcome(summary, not_graded, broken)
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """Print an overview of the class and the paths of the reports. ``tier``: the isolation, and other devices used."""
+    """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    if folder.dry:  # the whole summary would push the changes off the screen
+    if folder.dry:  # a complete summary would push the list of changes off the screen
         print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:
         print_summary(summary, out)
     if any(one.kind == "by hand" for one in summary.attention):
-        out.print(f"Points by hand go into {to}/overrides.yaml: docs/term.md", highlight=False, soft_wrap=True)
+        text = f"Points by hand go into {to}/overrides.yaml; `shardlings docs term` describes this file"
+        out.print(text, highlight=False, soft_wrap=True)
     if folder.suspicions:
         text = f"{len(folder.suspicions)} wrong answers are right for another student's numbers: {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)

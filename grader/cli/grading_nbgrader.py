@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.cli.console import BROKEN, going_to, out, print_json, progress, tell, tell_slow
-from grader.cli.grading import spreading, tell_of_cluster
 from grader.cli.options import need_jax
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.reports.attention import Attention
 from grader.reports.terminal import print_attention
+
+if TYPE_CHECKING:
+    from grader.batch.backends import Elsewhere
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,10 @@ class AssignmentOptions:
     Attributes:
         folder: nbgrader's course folder.
         jobs: how many submissions to grade at a time; None for the default.
-        again: also write reports of unchanged submissions again.
-        isolation: the sandbox, as on the command line.
+        again: whether to rewrite the reports of unchanged submissions.
+        isolation: the value of ``--isolation``, which chooses the sandbox.
         remember: read the cache and add to it.
-        cluster: address of a scheduler whose workers grade.
+        elsewhere: grades submissions on other machines.
         as_json: print JSON.
     """
 
@@ -34,7 +37,7 @@ class AssignmentOptions:
     again: bool = False
     isolation: str = "auto"
     remember: bool = True
-    cluster: str = ""
+    elsewhere: Elsewhere | None = None
     as_json: bool = False
 
 
@@ -46,11 +49,10 @@ def grade_assignment(options: AssignmentOptions) -> int:
     except ModuleNotFoundError as missing:
         raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5,<0.10'") from None
     folder, assignment = options.folder, options.assignment
-    spread = spreading() if options.cluster else None
     done = batch.grade(
         folder, assignment, lambda total, what: progress(total, what, quiet=options.as_json), jobs=options.jobs or 0,
         isolation="" if options.isolation == "auto" else options.isolation, again=options.again,
-        remember=options.remember, elsewhere=spread and spread.OnCluster(options.cluster, tell_of_cluster),
+        remember=options.remember, elsewhere=options.elsewhere,
         slow=None if options.as_json else tell_slow,
     )  # fmt: skip
     if options.as_json:

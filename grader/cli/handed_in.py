@@ -26,7 +26,7 @@ class HandedIn:
         submissions: readable submissions, by student.
         not_graded: why a submission cannot be graded, by student.
         notes: notes for the staff.
-        signed: files that name another student of the class, as text, by the student who handed in the files.
+        signed: for each student whose files name another student of the class, a text that lists these files.
     """
 
     places: dict[str, Place]
@@ -41,7 +41,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)
-    signed: dict[str, str] = {}
+    named: dict[str, str] = {}  # student -> a note on files that name another student; '' if there are none
     looks = {student.casefold(): student for student in places}
 
     def student_of(name: str) -> str:
@@ -49,17 +49,17 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
 
     def submission_of(student: str) -> Submission:
         read_now = read(places[student], student, course.module_of, given, parsers)
-        if student not in signed:
+        if student not in named:
             sources = [source.name for source in read_now.sources.values()]
             files = others_named(
                 student, places[student], sources, course.module_of, student_of, parsers.for_submission(places[student])
             )
-            signed[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
+            named[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
         return read_now
 
     submissions, failures = store.read_all(list(places), submission_of)
     unread = {student: str(error) for student, error in failures.items()}
-    signed = {student: files for student, files in signed.items() if files}
+    signed = {student: files for student, files in named.items() if files}
     if others := [f"{student} ({files})" for student, files in signed.items()]:
         tell("warning", f"files name another student, so check whose submissions these are: {a_few(others)}")
     return HandedIn(places, submissions, not_graded | unread, notes, signed)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import re
 
-# Keep these as in pyproject.toml. The script .ci/run tests the oldest JAX, and the newest JAX for each Python version.
+# Keep both versions as in pyproject.toml.
+# The script .ci/run tests the oldest JAX, and the newest JAX for each Python version.
 OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 

@@ -86,7 +86,7 @@ def worth(row: Mapping[str, Any]) -> str:
 
 
 def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> None:
-    """Print an exercise, one of its questions, or only the part that ``wanted`` names, with the student's numbers."""
+    """Print the module, exercise or question that ``wanted`` names, with the student's numbers."""
     name, hint = wanted.name, wanted.hint
     good, unusable = found.usable(found.module_of)
     if module := found.module_called(name):
@@ -100,7 +100,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     hints = hints_of(exercise, only, hint)
-    if only in exercise.tasks:  # a function has no page of its own
+    if only in exercise.tasks:  # a task has no page of its own
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None
@@ -134,7 +134,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. ``whole`` adds the statement before the questions, and the next steps after the questions."""
+    """Print questions. With ``whole``, first print the statement, and at the end the learner's next commands."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -150,7 +150,7 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
-    """Return the first ``most`` hints of each task and question that has hints, or only of the one named ``only``."""
+    """Return the first ``most`` hints of each task and question, or only of the task or question named ``only``."""
     named = {**exercise.tasks, **exercise.questions}
     return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
 
@@ -167,9 +167,9 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """Return the path of the file to write into and the notebook's name; or only names if the file does not exist."""
+    """Return a text that names the file and the notebook to write into, with the file's path if the file exists."""
     if course.root == PACKAGED:
-        return "shardlings start FOLDER copies the exercises, to write into"
+        return "shardlings start FOLDER copies the exercises for you to write into"
     module = course.module_of[exercise.id]
     path = usual_place(course) / module / f"{exercise.id}.py"
     return f"{os.path.relpath(path) if path.is_file() else path.name} or {module}.ipynb beside it"

@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """One property of the machine. ``needed``: nothing works without this property."""
+    """The result of one test of the machine. ``needed``: True if nothing works unless this test succeeds."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Check JAX's version. A JAX that is too old does not work. A newer, untested JAX may work; the canary tests it."""
+    """Check JAX's version: an old version is an error, and a version newer than the tested versions is a warning."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
@@ -61,14 +61,14 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
             lines.append(MachineCheck(package, False, f"not installed; for {what}"))
     lines += [line for lines_of in wing.offered("doctor") for line in lines_of()]
     if shutil.which("git") is None:
-        lines.append(MachineCheck("git", False, "not installed; only the course's authors need it"))
+        lines.append(MachineCheck("git", False, "not installed; only the course's authors need git"))
     if usable and course is not None and course.solved:
         lines.append(graded_right(course, isolation))
     return lines
 
 
 def graded_right(course: Course, isolation: str) -> MachineCheck:
-    """Grade the solutions of exercises that together have every kind of task and answer."""
+    """Grade the solutions of a few exercises, which together have every kind of task and answer."""
     try:
         names = canary.one_of_each_kind(course)
         with Grader(course, best_tier(isolation)) as grader:
@@ -100,12 +100,12 @@ def count_devices(devices: int) -> MachineCheck:
 
 
 def attack(tier: str, jobs: int) -> int:
-    """Run the attacks of the hostile corpus on this machine. Return 0 if no attack succeeds.
+    """Run the attacks in ``tests/submissions/hostile`` on this machine. Return 0 if no attack succeeds.
 
     Raises:
-        CourseError: there is no checkout of the project here; the installed package does not contain the corpus.
+        CourseError: there is no checkout of the project here; the installed package does not contain the attacks.
     """
     if not (CHECKOUT / "tests" / "attack.py").is_file():
         raise CourseError(f"the attacks are in a checkout of this project, in tests/submissions/hostile; "
-                          f"there is none at {CHECKOUT}")  # fmt: skip
+                          f"there is no checkout at {CHECKOUT}")  # fmt: skip
     return subprocess.run([sys.executable, "-m", "tests.attack", tier, "-j", str(jobs)], cwd=CHECKOUT).returncode

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from grader.cli.console import FAILED, going_to, out, say
-from grader.cli.options import AsJson, ClusterOption, CourseOption, Isolation, NoStore, course_at
+from grader.cli.grade_options import ElsewhereOption
+from grader.cli.options import AsJson, CourseOption, Isolation, NoStore, course_at
 from grader.course.config import CourseError
 from grader.reports.untrusted import clean
 
@@ -23,7 +24,7 @@ nbgrader = typer.Typer(
 
 @nbgrader.command("init")
 def nbgrader_init(
-    folder: Annotated[Path, typer.Argument(help="the course folder to make or refresh")],
+    folder: Annotated[Path, typer.Argument(help="nbgrader's course folder, to make or to bring up to date")],
     course: CourseOption = None,
 ) -> None:
     """Make a course folder for nbgrader, with one assignment per module, which shardlings grades."""
@@ -53,7 +54,9 @@ def nbgrader_scan(
 
     found = course_at(course or folders.course_of(folder), [folder])
     if not found.solved:
-        raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
+        raise CourseError(
+            "the course has no solutions/ to look for in this folder; go to the course's folder or pass --course"
+        )
     if not any((folder / step).is_dir() for step in scan.STEPS):
         raise CourseError(f"{folder} is not an nbgrader course folder: it has no source/, release/ or submitted/")
     with parsing() as parsers:
@@ -69,16 +72,23 @@ def nbgrader_grade(
     folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
     assignment: Annotated[str, typer.Argument(help="one assignment: a module")],
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, max=64, help="default: as nbgrader_config.py says")
+        int | None,
+        typer.Option(
+            "-j",
+            "--jobs",
+            min=1,
+            max=64,
+            help="submissions graded at a time; default: the number in nbgrader_config.py",
+        ),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="also write reports of unchanged submissions again")] = False,
     isolation: Isolation = "auto",
     no_store: NoStore = False,
-    cluster: ClusterOption = "",
+    elsewhere: ElsewhereOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Grade an assignment into nbgrader's gradebook, with the grades that nbgrader autograde gives, but faster."""
     from grader.cli.grading_nbgrader import AssignmentOptions, grade_assignment
 
-    options = AssignmentOptions(folder, assignment, jobs, again, isolation, not no_store, cluster, as_json)
+    options = AssignmentOptions(folder, assignment, jobs, again, isolation, not no_store, elsewhere, as_json)
     raise typer.Exit(grade_assignment(options))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from grader import __version__, wing
 from grader.cli.console import tell
 from grader.cli.jax_version import jax_problem
 from grader.course.config import CourseError
@@ -29,12 +30,6 @@ AtATime = Annotated[
     int | None,
     typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: one for each core]"),
 ]
-ClusterOption = Annotated[
-    str,
-    typer.Option(
-        "--cluster", metavar="ADDRESS", help="grade on the workers of this Dask scheduler (docs/wings/cluster.md)"
-    ),
-]
 NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache; see SHARDLINGS_CACHE")]
 RosterOption = Annotated[
     Path | None,
@@ -45,7 +40,12 @@ RosterOption = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
-    str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="your login, if students get different numbers")
+    str,
+    typer.Option(
+        "--student",
+        envvar="SHARDLINGS_STUDENT",
+        help="your login, if each student has different numbers in this course",
+    ),
 ]
 
 
@@ -63,21 +63,26 @@ Names = Annotated[
     typer.Argument(help="exercises or modules; any unique prefix works", autocompletion=names_beginning),
 ]
 Work = Annotated[
-    Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/, or this folder")
+    Path | None,
+    typer.Option("--work", help="the folder or notebook with your work; default: exercises/, or the current folder"),
 ]
 
 BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu; gpu or tpu: judge values on these devices as well (docs/wings/devices.md); tpu:v5e:2x4: use "
-        "that slice's compiler for all checks that need no execution (docs/wings/chip.md)",
+        help="cpu: simulated devices alone; gpu or tpu: values are judged on GPUs or TPUs as well "
+        "(docs/wings/devices.md); tpu:v5e:2x4: that slice's compiler is used for all checks that need no execution "
+        "(docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[
     int,
     typer.Option(
-        "--processes", min=1, max=64, help="split the devices among this many processes, with one mesh over all"
+        "--processes",
+        min=1,
+        max=64,
+        help="split the devices among this many processes; one mesh has the devices of all processes",
     ),
 ]
 
@@ -87,6 +92,16 @@ class BackendChoice(NamedTuple):
 
     backend: str = "cpu"
     processes: int = 1
+
+
+def from_wing(name: str) -> Any:
+    """Return an option of a wing; without the wing, an option that ``--help`` leaves out and that raises WingError."""
+
+    def missing(given: str) -> None:
+        raise wing.missing(name, wing.WING_OF[name])
+
+    offered = wing.options()
+    return wing.load(offered[name]) if name in offered else typer.Option(name, hidden=True, parser=missing)
 
 
 def cores() -> int:
@@ -101,17 +116,18 @@ def need_jax() -> None:
 
 
 def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
-    """Return the course at ``path``, by default the working directory's; never a course inside ``handed_in``.
+    """Return the course at ``path``; by default the working directory's, which must not be in ``handed_in``.
 
-    ``packaged``: learners' commands fall back to the packaged course, and print a note about it.
+    ``packaged``: True for learners' commands, which fall back to the packaged course and print a note about this.
     """
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
     if path is None and found.root == PACKAGED:
-        from grader.integrations.package import version
-
-        which = f"no course.yaml in {Path.cwd()} or above, so this is the packaged course, shardlings {version()}"
-        tell("note", f"{which}; to work in it: shardlings start FOLDER; for another go to its folder or pass --course")
+        which = f"no course.yaml in {Path.cwd()} or above, so this is the packaged course, shardlings {__version__}"
+        tell(
+            "note",
+            f"{which}; to work in it: shardlings start FOLDER; for another course, go to its folder or pass --course",
+        )
     return found
 
 
@@ -129,7 +145,7 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return the folder of the learner's work: ``--work``, or the usual place. Raises CourseError if there is none."""
+    """Return the learner's folder: ``--work``, or the usual place. Raises CourseError if the folder is missing."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -137,10 +153,10 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work to confine is inside the course, since a learner could have written the course."""
+    """Raise CourseError for work inside a course without solutions, since a learner could have written the course."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
-            f"{course.root / 'course.yaml'} is beside the work to confine, and a course contains code: "
+            f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "
             "pass the course that you trust, --course FOLDER"
         )
 
@@ -152,7 +168,10 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return whether the folder has reports. A run with reports may have nothing to grade."""
+    """Return whether the folder has reports.
+
+    If a folder has reports, the next run may find that all submissions are graded already.
+    """
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 

@@ -30,8 +30,10 @@ NAMES = "pseudonyms.json"
 
 def pages(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="with pseudonyms, into OUT/anonymous")] = False,
-    to: Annotated[Path | None, typer.Option("--to", help="with --anonymous: another folder")] = None,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="write pseudonyms for names, into OUT/anonymous")
+    ] = False,
+    to: Annotated[Path | None, typer.Option("--to", help="folder for the pages of --anonymous")] = None,
     roster: RosterOption = None,
 ) -> None:
     """Write all files of OUT anew from its database: reports, pages and tables; nothing is graded."""
@@ -65,7 +67,7 @@ def summary_of(folder: Path, database: Database) -> Summary:
 
 
 def write_anonymous(folder: Path, target: Path, database: Database, others: Sequence[str]) -> None:
-    """Write the pages with pseudonyms into ``target``, after the table of pseudonyms and names into ``folder``."""
+    """Write the table of pseudonyms and names into ``folder``, then the pages with pseudonyms into ``target``."""
     summary = summary_of(folder, database)
     if (target / "reports").exists() or target.resolve() == folder.resolve():
         raise CourseError(f"{target} holds pages with names; choose another --to")
@@ -73,7 +75,7 @@ def write_anonymous(folder: Path, target: Path, database: Database, others: Sequ
     kept = names_in(folder / NAMES)
     names = assign([*students, *(a.student for a in summary.attention if a.student)], kept)
     hidden = Anonymous(names, [*kept, *others])
-    ordered = sorted(students, key=names.__getitem__)  # so that the order reveals no names
+    ordered = sorted(students, key=names.__getitem__)  # the order of the pseudonyms reveals no names
     with store.resumable():
         text = json.dumps({pseudonym: s for s, pseudonym in (kept | names).items()}, indent=2, sort_keys=True)
         write_atomic(folder / NAMES, text + "\n")

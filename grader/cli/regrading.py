@@ -23,7 +23,7 @@ from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
-MOST_SHOWN = 100  # students on the screen; changes.html has all
+MOST_SHOWN = 100  # largest number of students on the screen; changes.html has all students
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,16 @@ class Rosters:
     """The rosters of the class.
 
     Attributes:
-        named: the roster that finds a student's row: ``--roster``, by default the roster that OUT keeps.
-        plain: the last plain roster, which OUT keeps. A plain roster has extensions and all students of the class.
+        named: the roster in which students are looked up, from ``--roster`` or else the roster that OUT keeps.
+        plain: the last plain roster (a CSV with a column ``id``), which OUT keeps. The plain roster lists all students
+            of the class, and may contain deadline extensions.
     """
 
     named: Roster | None
     plain: Roster | None
 
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the students of the class who handed in nothing, and the students whose submissions were set aside.
+        """Return the students of the class who handed in nothing, and the students whose submissions cannot be graded.
 
         Args:
             students: students with reports.
@@ -74,7 +75,8 @@ def kept_roster(to: Path) -> Roster | None:
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
     """Copy the roster when a run starts, so that the roster's extensions hold for the next command.
 
-    The file is written before the database. A run killed between the two leaves a file that looks edited by the staff.
+    The roster's file is written before the copy in the database. If the run is killed between the two writes, the next
+    run treats the file as edited by the staff.
     """
     if plain is None or folder.dry:
         return
@@ -108,12 +110,13 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return ``login``, but spelled as in an existing report if only case or Unicode form differ.
+    """Return a function like ``login`` that returns a name in the spelling of an existing report.
 
-    Reports are files, so the files of two spellings could collide.
+    Names that differ only in case or Unicode form are one name, because reports are files, and some file systems treat
+    these spellings as one file name.
 
     Args:
-        here: students with reports yet to be written.
+        here: students whose reports this run will write.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
@@ -122,7 +125,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     """Print which scores change, by how much and why, before any report is replaced."""
     if folder.unread:
-        tell("warning", f"changes are unknown where the report on file is unreadable: {a_few(folder.unread)}")
+        tell("warning", f"changes are unknown for students whose report on file is unreadable: {a_few(folder.unread)}")
     if folder.uncounted:
         tell(
             "warning",
@@ -187,9 +190,9 @@ class StaffNotes:
         )
         self._strangers: list[str] = []
         self._untimed: list[str] = []
-        self._points: dict[str, float] = {}  # by module, without bonus exercises, which are optional
+        self._points: dict[str, float] = {}  # points by module, without bonus exercises, which are optional
         self._in_roster: list[tuple[str, frozenset[str]]] = []  # each student with the modules of their report
-        self._modules: dict[frozenset[str], frozenset[str]] = {}  # equal sets are shared, to save memory
+        self._modules: dict[frozenset[str], frozenset[str]] = {}  # students with equal sets share one set
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
@@ -204,7 +207,10 @@ class StaffNotes:
             self._untimed.append(report.student)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield (student, reason) for overrides, students who are not in the roster, and modules not handed in.
+        """Yield (student, reason) for each case that needs review.
+
+        Three kinds of cases need review: overrides with problems, students who are not in the roster, and modules that
+        a student did not hand in.
 
         The student is "" if the reason concerns several students.
 
@@ -215,7 +221,7 @@ class StaffNotes:
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
         for module, points in self._points.items():
             lacking = [student for student, modules in self._in_roster if module not in modules]
-            worth = f"{counted(points, 'point')}, not in the maximum of the score here"
+            worth = f"the maximum score does not include the module's {counted(points, 'point')}"
             if len(lacking) == 1:
                 yield lacking[0], f"has not handed in {module}: {worth}"
             elif lacking:

@@ -1,7 +1,8 @@
-"""Print output that depends only on the course and the grader again from the cache.
+"""Print output from the cache if it depends only on the course and the grader.
 
-``list`` and ``show`` load every exercise and JAX, which takes a second. The cache keeps the commands' output under a
-digest of all files of the course and of this package, so the output is made anew after any change of a file.
+The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. The cache keeps the
+commands' output under a digest of all files of the course and of this package, so the output is made anew after any
+change of a file.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) 
 
 
 def _key(course: Course, words: tuple[object, ...]) -> bytes:
-    """Return a digest of the command, the terminals, the versions, and all files that the output may depend on."""
+    """Return a digest of the command, of the terminal's properties, and of all files that the output may depend on."""
     terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
     place = usual_place(course)
     # The command ``show`` prints the paths of existing files.

@@ -9,13 +9,12 @@ import typer
 
 from grader import wing
 from grader.cli.console import FAILED, busy, only_problems, print_json, say, tell
-from grader.cli.grade_options import GradeOptions, carry_out
+from grader.cli.grade_options import ElsewhereOption, GradeOptions, carry_out
 from grader.cli.options import (
     AsJson,
     AtATime,
     BackendChoice,
     BackendOption,
-    ClusterOption,
     CourseOption,
     Isolation,
     Jobs,
@@ -48,7 +47,7 @@ def grade(
     roster: RosterOption = None,
     backend: BackendOption = "cpu",
     processes: Processes = 1,
-    cluster: ClusterOption = "",
+    elsewhere: ElsewhereOption = None,
     course: CourseOption = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="print only problems and the summary line")] = False,
@@ -66,7 +65,7 @@ def grade(
         roster=roster,
         backend=backend,
         processes=processes,
-        cluster=cluster,
+        elsewhere=elsewhere,
         course=course,
         as_json=as_json,
         quiet=quiet,
@@ -77,7 +76,7 @@ def grade(
 
 
 def appeal(
-    student: Annotated[str, typer.Argument(help="as grades.csv names the student")],
+    student: Annotated[str, typer.Argument(help="the student, as grades.csv names the student")],
     check: Annotated[str, typer.Argument(help="a check or question, as the report names it")],
     paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
     to: Annotated[Path | None, typer.Option("--out", help="the folder with the report to compare with")] = None,
@@ -131,9 +130,11 @@ def export(
     folder: Annotated[
         Path, typer.Argument(metavar="OUT", help="the folder of reports; for gradescope: the zip to write")
     ],
-    to: Annotated[str, typer.Option("--to", help="csv, canvas or gradescope")],
-    file: Annotated[Path | None, typer.Option("--file", help="where to write; default: in OUT")] = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="gradescope: these exercises or modules")] = None,
+    to: Annotated[str, typer.Option("--to", help="the format: csv, canvas or gradescope")],
+    file: Annotated[Path | None, typer.Option("--file", help="the file to write; default: a file in OUT")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="with --to gradescope: only these exercises or modules")
+    ] = None,
     isolation: Isolation = "auto",
     roster: RosterOption = None,
     course: CourseOption = None,
@@ -155,13 +156,15 @@ def export(
         found = course_at(course)
         say(wing.load(others[to])(found, path, found.select(only or []), isolation))
     else:
-        raise CourseError(f"no format {to!r}; there are {', '.join(['csv', 'canvas', *others])}")
+        raise CourseError(f"no export format {to!r}; the formats are {', '.join(['csv', 'canvas', *others])}")
     say(f"wrote {path}")
 
 
 def drop(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
-    students: Annotated[list[str], typer.Argument(metavar="STUDENT...", help="as grades.csv names them")],
+    students: Annotated[
+        list[str], typer.Argument(metavar="STUDENT...", help="the students to take out, as grades.csv names them")
+    ],
 ) -> None:
     """Take students out of OUT: their reports and pages. Grade the students again to bring the reports back."""
     from grader.batch.dropping import drop as take_out

@@ -37,27 +37,29 @@ def watch(
     processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
-    browser: Annotated[bool, typer.Option("--browser", help="show it on a page in my browser, too")] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="the page's port; default: a free one")] = 0,
-    at: Annotated[str, typer.Option("--at", help="the page's address in my browser, if that is behind a proxy")] = "",
+    browser: Annotated[bool, typer.Option("--browser", help="also show the exercise on a page in my browser")] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="the port of the page in my browser; default: a free port")
+    ] = 0,
+    at: Annotated[str, typer.Option("--at", help="the page's address in my browser if a proxy serves the page")] = "",
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
     Without names, watch starts with the first unfinished exercise. With one name, watch starts with that exercise.
     """
     if (port or at) and not browser:
-        raise CourseError("--port and --at are about the page: add --browser")
+        raise CourseError("--port and --at are options of the page in the browser: add --browser")
     found = course_at(course, [work] if work else [], packaged=True)
     chosen, unusable = found.usable(found.asked(names or []))
     tell_unusable(unusable, "note" if chosen else "shardlings")
     if not chosen:
         raise CourseError("there is no exercise to watch")
     place, first = work_in(found, work), chosen[0]
-    if len(chosen) == 1:  # the key n goes on to the next exercises
+    if len(chosen) == 1:  # load all exercises, so that the keys n and p can open them
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)
-    begun = [beside_at(backend, processes, found, "none")]  # report impossible options before drawing
+    begun = [beside_at(backend, processes, found, "none")]  # report impossible options before the screen is drawn
 
     def make() -> Grader:
         beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)

@@ -1,4 +1,4 @@
-"""Build a timeline from a program: lay the program out in time, then collect the spans."""
+"""Build a timeline from a program: schedule the operations, then collect the spans."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def timeline(
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str = "ideal",
 ) -> Timeline:
-    """Return a program's operations laid out in time on a slice.
+    """Return the schedule of a program's operations on a TPU slice.
 
     Args:
-        on: "v5e:2x4", or an existing placement.
-        axes: the slice's axes under each mesh axis; None lets ``placed`` choose.
-        profile: the collectives that overlap with compute: all ("ideal"), or those of a chip, by the chip's name.
+        on: a slice, such as "v5e:2x4", or an existing placement.
+        axes: the slice's axes that each mesh axis covers; if None, ``placed`` chooses the axes.
+        profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
     Raises:
         ValueError: the slice or the profile does not exist, or the mesh does not fit on the slice.
@@ -50,7 +50,10 @@ def timeline(
 
 
 class _Found:
-    """Collects the spans of bodies, with only the first two rounds and the last round of each loop."""
+    """Collects a timeline's loops and spans (runs of kernels and collectives).
+
+    A loop has spans only for its first, second and last rounds.
+    """
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -117,7 +120,10 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return, for each unit, the title of the unit that ends last among the timed units that this unit needs."""
+    """Return for each unit (kernel, collective or loop) the title of the unit that it waits for longest.
+
+    Units that take no time are ignored.
+    """
     last: list[int | None] = []
     for unit in body.fused.units:
         near = (j if body.pieces[j].duration else last[j] for j in unit.after)
@@ -127,7 +133,10 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """Return, for each unit, the title of the unit that starts first among the timed units that need this unit."""
+    """Return for each unit (kernel, collective or loop) the title of the first unit that waits for it.
+
+    Units that take no time are ignored.
+    """
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
         near = (j if body.pieces[j].duration else first[j] for j in body.then[i])
@@ -137,7 +146,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Return, in order, the numbers of the units that set the body's length, from the last unit's end backwards."""
+    """Search backwards from the end; return the numbers of the units on the critical path, in order of time."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

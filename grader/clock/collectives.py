@@ -1,7 +1,8 @@
 """Times of collectives on a slice, and the links that they use.
 
-Bandwidth and hops each give a lower bound on a collective's time; the larger bound is the time. On rings, lines and
-equal axes, the result is that of the "exact" model of ``grader.hardware.times``. A permute is routed pair by pair.
+The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
+larger bound as the time. On rings, lines and equal axes, this time equals the time by the "exact" model of
+``grader.hardware.times``. Each (source, target) pair of a permute has its own route.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
 
 
 class Untimed(Exception):
-    """A program that the clock cannot lay out. The message is one line for the program's author."""
+    """The clock cannot compute when the program's operations run. The message is one line for the program's author."""
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
         super().__init__(message)
@@ -45,10 +46,12 @@ def moves(about: Communication) -> bool:
 
 
 def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Return the picoseconds of one run of a collective, and its links. "x+" leads to the next device on mesh axis x.
+    """Return the picoseconds of one run of a collective, and the links that it uses.
+
+    The link "x+" leads to the next device on mesh axis x.
 
     Raises:
-        Untimed: a group holds only some of the devices along the axes that the groups cross.
+        Untimed: a group of the collective has only some of the devices along the collective's mesh axes.
     """
     if about.kind == "permute":
         return _permute(about, place)
@@ -56,7 +59,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
     if any(len(group) != members for group in about.groups):
         axes = " and ".join(about.axes)
         raise Untimed(
-            f"the groups of this {about.kind} have only some of the devices along {axes}, so it has no time here"
+            f"the groups of this {about.kind} have only some of the devices along {axes}, so the clock cannot time it"
         )
     lanes = tuple(f"{axis}{sign}" for axis in about.axes for sign in "+-")
     torus = [side for name in about.axes for side in place.ways[name].torus]
@@ -66,7 +69,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return a collective's seconds by bandwidth alone. For an all-reduce, return half of the seconds."""
+    """Return a collective's seconds without the latency of hops; for an all-reduce, the seconds of a reduce-scatter."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)
@@ -76,19 +79,21 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 
 
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return the least seconds in which any method can gather or reduce-scatter an array over a grid.
+    """Return a lower bound on the seconds of an all-gather or reduce-scatter of an array over a grid.
 
     Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. A method
-    reaches this bound if parts of the array take the axes in different orders: each part sends little data along its
-    first axis and nearly all data along its last axis. ``tests/network.py`` simulates a method that reaches the bound.
+    can reach this bound if it cuts the array into parts and gathers each part along the axes in a different order. A
+    part causes most of its traffic on the last axis of its order. ``tests/network.py`` simulates a method that reaches
+    the bound.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield (n, rate) for each corner of the grid: 1/n of the devices, which receive rate bytes per second in total.
+    """Yield (n, rate) for each corner of the grid; a corner has 1/n of the devices and gets ``rate`` bytes/s.
 
-    A corner's devices have one position on some axes (on a line, the first) and all positions on the other axes.
+    The devices of a corner have one position on some axes and all positions on the other axes. If an axis is a line and
+    a corner has one position on it, this position is the start of the line.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -98,9 +103,9 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 
 
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return the time of the busiest axis, in seconds, in an all-to-all in which every chunk takes the axes in order.
+    """Return the seconds of an all-to-all on its busiest axis, if every chunk moves along the axes in order.
 
-    In a grid of N devices, an axis of n devices carries an all-to-all of n/N of the array.
+    In a grid of N devices, each row of n devices along an axis does an all-to-all with n/N of the array.
     """
     total = math.prod(side.size for side in torus)
     return max(
@@ -112,7 +117,10 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Route each pair's message axis by axis, the shorter way around. A message exactly halfway round goes forwards."""
+    """Route each pair's message axis by axis, the shorter way around.
+
+    A message that must travel exactly half a ring goes forwards.
+    """
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()
     far = 0

@@ -1,7 +1,7 @@
-"""Replay a compiled program with the compiler's order and kernel cycles and the clock's times for collectives.
+"""Replay a compiled program: compute when each instruction runs if the core keeps the compiler's order.
 
-The compiler gives the order, the dependencies and the arithmetic, but no times of collectives. Times of collectives are
-not measured either: ``clock.collectives`` computes how long the links are busy.
+The compiler gives the order, the dependencies and each kernel's cycles. It gives no times of collectives, so
+``clock.collectives`` computes how long a collective occupies its links.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: whether a matmul that the compiler fused with the addition of received data runs before the data arrive,
-            as in the program. The timeline then shows the overlap that the order allows but the fused kernel prevents.
+        apart: whether to undo the compiler's fusion of matmuls with additions of received data. If True, a matmul that
+            is fused with an addition of received data runs before the data arrive, as in the program, and the timeline
+            shows the overlap that the order of the instructions would allow without the fusion.
 
     Raises:
         ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
@@ -42,7 +43,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Move each wait for data that are only added to a matmul's result behind the matmul."""
+    """Move each wait for received data behind the matmul that only adds the data to its own result."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -53,7 +54,7 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective in a body. ``beside``: whether the core continues during the run."""
+    """One run of a collective. ``beside``: whether the core continues during the run."""
 
     of: Instruction
     start: int
@@ -65,15 +66,20 @@ class _Sent:
 
 @dataclass
 class _Replayed:
-    """A body's instructions, laid out in picoseconds from the start of the body."""
+    """The instructions of a program or of one round of a loop.
+
+    Times are picoseconds after the program or the round starts.
+    """
 
     length: int = 0
     busy: int = 0
     products: int = 0
     flops: int = 0
-    ran: list[tuple[int, int, int, Instruction]] = field(default_factory=list)  # number, start, end of kernels
+    # for each kernel: its serial number, its start, its end, and its instruction
+    ran: list[tuple[int, int, int, Instruction]] = field(default_factory=list)
     sent: list[_Sent] = field(default_factory=list)
-    inner: list[tuple[int, int, Instruction, _Replayed]] = field(default_factory=list)  # start and rounds of blocks
+    # for each inner body: its start, its number of rounds, the instruction that runs it, and the body
+    inner: list[tuple[int, int, Instruction, _Replayed]] = field(default_factory=list)
 
 
 class _Replay:
@@ -124,7 +130,7 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Replayed) -> int:
-        """Lay out a loop, or a conditional's longest branch, and return the time of its end."""
+        """Compute when the instructions of a loop, or of a conditional's longest branch, run; return the end."""
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
@@ -142,7 +148,10 @@ class _Replay:
 
 
 class _Drawn:
-    """Collects the spans of bodies, with only the first two rounds and the last round of each loop."""
+    """Collects a timeline's loops and spans (runs of kernels and collectives).
+
+    A loop has spans only for its first, second and last rounds.
+    """
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -198,7 +207,7 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Replayed) -> list[int]:
-    """Return the numbers of the units that set the body's length: kernels, and collectives that the core waits for."""
+    """Return the numbers of the units on the critical path: kernels, and collectives that the core waits for."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

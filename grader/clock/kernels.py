@@ -1,16 +1,18 @@
 """Group a body's operations into units: kernels (which the core runs in sequence), collectives, loops and barriers.
 
 Fusion follows rules that ignore cost. Each matmul, convolution, reduction, sort, gather, scatter and collective is a
-unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use them. Cheap
-operations join the matmul before them if the matmul's result has no other use, unless the matmul would then wait for a
-collective that it does not need. An update of a filled array, such as zeros, joins its only use if that is elementwise.
-A broadcast that only adds dimensions of size 1 counts as a reshape. A cheap operation is a kernel if it feeds a
-collective, loop, barrier or result, or if more than ``MAX_FUSED`` operands are fused into it.
+unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
+If only cheap operations use a matmul's result, these operations join the matmul. They do not join if the matmul would
+then wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an array filled
+with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds dimensions of
+size 1 counts as a reshape. A cheap operation becomes a kernel in two cases: a collective, a loop, a barrier or the
+body's result uses its value, or more than ``MAX_FUSED`` operands are fused into it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -30,7 +32,7 @@ NOT_AN_END = TAKES_PART | {
     "pad",
     "reverse",
     "dynamic_update_slice",
-}  # never fused at the end of a matmul
+}  # these operations are never fused into the end of a matmul
 ELEMENTWISE = {
     "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine",
     "count_leading_zeros", "divide", "exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log",
@@ -49,14 +51,14 @@ Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 @dataclass
 class Unit:
-    """Operations that the clock lays out together: a kernel, collective, loop or barrier.
+    """Operations that the clock schedules as one: a kernel, collective, loop or barrier.
 
     Attributes:
         at: the position of the unit's last operation in the body. Units are ordered by this position.
         root: the main operation. inside: positions of all operations of the unit.
         reads: bytes of each input value. makes: the unit's output values.
         bytes: bytes read and written, each value once. after: indices of the units that must end first.
-        dies: for an array update, whether the old array is not used afterwards, so that the update is in place.
+        dies: for an array update, whether the update is in place, because no later operation uses the old array.
     """
 
     at: int
@@ -73,12 +75,17 @@ class Unit:
     def flops(self) -> int:
         return self.root.flops if self.kind == "product" else 0
 
+    @property
+    def collective(self) -> str:
+        """The kind of the unit's collective; '' if the unit is no collective."""
+        return self.root.communication.kind if self.root.communication else ""
+
 
 class Fused:
-    """The units of one body, in program order.
+    """The units (kernels, collectives, loops, barriers) of one body: of a whole program, a loop's body or a branch.
 
     Attributes:
-        units: in an order in which each unit comes after all units that it needs.
+        units: the units in program order, each after all units that it needs.
         same: maps each renamed or reshaped value to the original value.
     """
 
@@ -99,7 +106,7 @@ class Fused:
         self.units: list[Unit] = []
         self._make_units()
 
-    # which operations make and use each value
+    # These methods find the operations that make and use each value.
 
     def _needed(self) -> set[int]:
         """Return positions of the operations that the body's results depend on."""
@@ -140,13 +147,24 @@ class Fused:
         about = self.program.values[value]
         return about.bytes if about.shape else 0
 
+    def using(self, unit: Unit, value: int, *, but: Operation | None = None) -> Iterator[Operation]:
+        """Yield the unit's operations that use ``value``, directly or through other operations, except ``but``."""
+        derived = {value}
+        for op in (self.ops[i] for i in unit.inside):
+            if op is not but and not derived.isdisjoint(map(self.of, op.operands)):
+                derived |= set(op.results)
+                yield op
+
     def light(self, i: int) -> bool:
         op = self.ops[i]
         heavy = op.communication is not None or op.name in ROOTS | BLOCKS | {"optimization_barrier", "reshard"}
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True for an update of a filled array, such as zeros, with one elementwise use: no zeros are stored."""
+        """Return True for an update of an array filled with one number, if one elementwise operation uses the result.
+
+        The clock counts no memory traffic for the array filled with one number.
+        """
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False
@@ -160,9 +178,9 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of cheap operations that become kernels, because too many operands are fused into them."""
+        """Return positions of cheap operations that become kernels, because they would have too many fused operands."""
         found: set[int] = set()
-        inside: dict[int, set[int]] = {}  # for each cheap operation: the operation and all that are fused into it
+        inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):
             if self._is_alias(self.ops[i]) or not self.light(i):
                 continue
@@ -175,10 +193,10 @@ class Fused:
                 inside[i] = before
         return found
 
-    # operations at the end of a matmul
+    # These methods fuse operations into the end of a matmul.
 
     def _join_products(self) -> None:
-        """Fuse ``acc + a @ b`` into one kernel, if the matmul is the last thing that the sum needs."""
+        """Fuse ``acc + a @ b`` into one kernel, if ``acc`` is available before the matmul runs."""
         needs = self._waits_for()
         for i in sorted(self.needed):
             if self.ops[i].name not in PRODUCTS:
@@ -192,9 +210,9 @@ class Fused:
                 needs[i] |= needs[end]
 
     def _chain(self, value: int) -> list[int]:
-        """Return the operations that use a value, if together they leave one new value in its place; otherwise [].
+        """Return a chain of operations that has one result and contains all uses of ``value``; [] without such a chain.
 
-        The chain is the value's only use, or elementwise operations that end in one result, as in ``g - g * y * y``.
+        The chain is a single operation, or several elementwise operations, as in ``g - g * y * y``.
         """
         chain: list[int] = []
         left = {value}
@@ -220,7 +238,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of standalone operations that feed a cheap operation, directly or through cheap ones."""
+        """Return positions of main operations of units that feed ``j``, directly or through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):
@@ -239,7 +257,7 @@ class Fused:
     def _waits_for(self) -> dict[int, int]:
         """Return, for each operation, a bit mask of the collectives and loops that the operation needs.
 
-        A barrier needs what its operands need. A barrier takes no time itself, so it has no bit in the mask.
+        A barrier has no bit of its own, because it takes no time: its mask has the bits of its operands.
         """
         found: dict[int, int] = {}
         bit = 1
@@ -253,7 +271,7 @@ class Fused:
             found[i] = mask
         return found
 
-    # units
+    # These methods make the units, which are kernels, collectives, loops and barriers.
 
     def _make_units(self) -> None:
         roots = [i for i in sorted(self.needed) if not self._is_alias(self.ops[i]) and not self.light(i)]
@@ -268,8 +286,11 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Return cheap operations that form kernels: they joined no matmul and feed a collective, loop, barrier or
-        result."""
+        """Return the cheap operations that become kernels.
+
+        A cheap operation becomes a kernel if it is not fused into a matmul, and a collective, loop, barrier or the
+        body's result uses it.
+        """
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 
@@ -335,7 +356,7 @@ class Fused:
         return sum(reads.values()) + written
 
     def _update(self, unit: Unit, operands: list[int]) -> int:
-        """Return the bytes that an update reads and writes. An array that is needed afterwards is copied first."""
+        """Return the bytes that an update reads and writes. An array that a later operation needs is copied first."""
         op = unit.root
         arrays = operands[:1] if op.name == "dynamic_update_slice" else operands[: len(op.results)]
         if op.name == "scatter":
@@ -344,7 +365,7 @@ class Fused:
             each = 2 * self.size(operands[1])
         unit.dies = all(self.may_write(v, unit.at) for v in arrays)
         for v, made in zip(arrays, op.results, strict=True):
-            if v not in unit.reads:  # the kernel itself creates this array, mostly zeros
+            if v not in unit.reads:  # the kernel also makes the array (usually zeros) that it updates
                 each += self.size(made)
             elif not self.may_write(v, unit.at):
                 each += 2 * self.size(v)
@@ -353,12 +374,12 @@ class Fused:
     def may_write(self, value: int, at: int) -> bool:
         """Return True if operation ``at`` may overwrite a value, because nothing in this body uses the value later."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # a body does not own values from outside
+        owned = value in self.maker or value in self.body.arguments  # outer code may still use outer values
         return owned and value not in self.kept and value not in self.results and not later
 
 
 def takes(op: Operation) -> list[int]:
-    """Return the values that an operation uses: its operands, and the outer values that its bodies use."""
+    """Return the values that an operation uses: its operands, and values from outside a body that the body uses."""
     if not op.bodies:
         return list(op.operands)
     return list(dict.fromkeys([*op.operands, *(v for body in op.bodies for v in _free(body))]))

@@ -1,4 +1,4 @@
-"""Lay out a program in time, body by body: durations and order of units, and totals of loops."""
+"""Schedule a program's bodies (the program, loop bodies, branches): the order and durations of units, sums of loops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ ELEMENT_BY_ELEMENT = ELEMENTWISE | {"broadcast_in_dim", "constant", "iota", "res
 
 @dataclass(frozen=True)
 class LaidBlock:
-    """A loop's body, or the longest branch of a conditional. ``rounds``: how often the body runs in a row."""
+    """A loop's body, or the longest branch of a conditional.
+
+    ``rounds``: how many times the body runs, one run after another.
+    """
 
     body: LaidBody
     rounds: int
@@ -30,10 +33,10 @@ class LaidBlock:
 
 @dataclass(frozen=True)
 class LaidBody:
-    """A body laid out in time. ``pieces[i]`` belongs to ``fused.units[i]``.
+    """A scheduled body. ``pieces[i]`` has the duration of ``fused.units[i]`` and the resources that this unit occupies.
 
     Attributes:
-        numbers: each unit's number in the whole program. links: the links that each unit holds. blocks: bodies of loops
+        numbers: each unit's number in the whole program. links: the links that each unit uses. blocks: bodies of loops
             and conditionals, by the unit's position.
     """
 
@@ -51,7 +54,10 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The intervals in which the core runs a kernel. Loops and synchronous collectives do not count."""
+        """The intervals in which the core runs a kernel.
+
+        These intervals leave out loops and synchronous collectives.
+        """
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
@@ -69,13 +75,13 @@ class LaidBody:
 
     @property
     def busy(self) -> int:
-        """Picoseconds of kernels in all rounds of loops."""
+        """Picoseconds for which kernels run, over all rounds of loops."""
         own = sum(self.pieces[i].duration for i in self.own_kernels)
         return own + sum(b.rounds * b.body.busy for b in self.blocks.values())
 
     @property
     def products(self) -> int:
-        """Picoseconds of matmul kernels in all rounds of loops."""
+        """Picoseconds for which matmuls run, over all rounds of loops."""
         own = sum(self.pieces[i].duration for i in self.own_kernels if self.fused.units[i].kind == "product")
         return own + sum(b.rounds * b.body.products for b in self.blocks.values())
 
@@ -85,7 +91,7 @@ class LaidBody:
 
 
 class Laying:
-    """Lays out the bodies of one program, inner bodies first."""
+    """Schedules the bodies of one program (the program itself, loop bodies, branches), inner bodies first."""
 
     def __init__(self, program: Operations, place: Placement, profile: str) -> None:
         self.program, self.place = program, place
@@ -144,10 +150,11 @@ class Laying:
         return self.known[about]
 
     def kernel(self, unit: Unit) -> int:
-        """Return the longer time of arithmetic at the peak rate and memory traffic at HBM's rate; scalars are free.
+        """Return a kernel's picoseconds: the maximum of the time for arithmetic and the time for HBM traffic.
 
-        Eight-bit matmuls have the eight-bit rate only if an argument of the program has eight bits too. Values are
-        judged at the precision of the arguments' dtype, so a program gains no time by rounding its operands further.
+        Scalars take no time. A matmul of eight-bit operands has the chip's eight-bit rate only if an argument of the
+        program is an eight-bit array. Otherwise a program could save time by rounding operands more coarsely than its
+        arguments.
         """
         chip = self.place.slice.chip
         eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))
@@ -160,7 +167,7 @@ class Laying:
         return any(map(self.eight_bits, self.program.main.arguments))
 
     def eight_bits(self, value: int) -> bool:
-        """Return True if the chip multiplies this value at its eight-bit rate."""
+        """Return True if the chip multiplies numbers of the value's dtype as fast as eight-bit numbers."""
         dtype = self.program.values[value].dtype
         return dtype in EIGHT_BITS or (self.place.slice.chip.name == "7x" and dtype.startswith("float8"))
 
@@ -168,15 +175,15 @@ class Laying:
         """Raise Untimed if only the compiler knows what each device does in this unit."""
         if unit.kind == "reshard":
             raise _untimed(
-                "an array enters shard_map with another layout than in_specs, so the compiler moves it first: "
-                "it has no time here",
+                "an array enters shard_map with another layout than in_specs; the compiler moves it first, "
+                "and the clock cannot time this move",
                 unit.root,
             )
         for op in [] if unit.root.manual else [unit.root, *(fused.ops[i] for i in unit.inside)]:
             cut = any(self.program.values[v].parts > 1 for v in op.operands)
             if unit.kind != "kernel" or (op.name not in ELEMENT_BY_ELEMENT and (cut or op is unit.root)):
                 raise _untimed(
-                    f"{op.name} is outside shard_map, or in one that is not manual over every axis: only the "
+                    f"{op.name} is outside shard_map, or in a shard_map that is not manual over every axis: only the "
                     "compiler knows which part each device computes",
                     op,
                 )

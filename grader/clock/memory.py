@@ -1,9 +1,10 @@
-"""Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of the result's last use.
+"""Memory by liveness: a unit's result occupies memory from the unit's start to the end of the result's last use.
 
-Operations inside a kernel need no memory. If an operation overwrites a value that is not needed any more, the old and
-the new value share a buffer. A loop's inputs and results also share buffers. All-reduces and elementwise operations,
-also those at the end of a matmul, overwrite an operand of the result's size. An array that a loop only reads stays in
-place. If a program returns an argument, the result is a copy.
+The program's arguments always occupy memory. Values inside a kernel need no memory. If an operation overwrites a value
+that is not needed any more, the old and the new value share a buffer. A loop's results share buffers with the loop's
+inputs. An all-reduce overwrites an operand of its result's size, and so does an elementwise operation, even one that is
+fused into a matmul. A loop does not copy an array that it only reads. If a program returns an argument, the result is a
+copy.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ class _Buffer:
     start: int
     end: int
     is_result: bool
-    by: int  # the unit that makes the value; -1 for an input
+    by: int  # position of the kernel, collective, loop or barrier that makes the value; -1 for an input
 
 
 def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
     Args:
-        on_tpu: as a TPU's compiler allocates it. Results have their memory from the start, as arguments do, and the
-            rules of ``stored`` hold. Checks count the program's own dtypes.
+        on_tpu: whether to count memory as a TPU's compiler allocates it. If True, the program's results occupy memory
+            from the program's start, and the module ``stored`` determines the dtypes of values. Checks pass False.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -54,13 +55,13 @@ def worst(
     fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *,
     outermost: bool, early: bool = False,
 ) -> LiveMemory:  # fmt: skip
-    """Return the memory of a body at its peak.
+    """Return a body's memory at the time when the body needs the most memory.
 
     Args:
         when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's
             end.
         outermost: whether the body is the whole program, so that its arguments stay in memory.
-        early: the program's results have their memory from the start.
+        early: whether the program's results have memory from the program's start.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
     buffers = _buffers(fused, when, length, outermost=outermost)
@@ -93,12 +94,12 @@ def _place(fused: Fused, by: int, inside: Mapping[int, LiveMemory]) -> dict:
 
 def title(unit: Unit) -> str:
     """Return a unit's name and line, such as ``dot_general, line 14``."""
-    name = unit.root.communication.kind if unit.root.communication else unit.root.name
+    name = unit.collective or unit.root.name
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a block's results, which count both outside the block and in the memory of its body."""
+    """Return the bytes of the results of a loop or conditional; they count twice, inside the body and outside."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -123,13 +124,13 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
 
 
 def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
-    """Extend the lives of buffers so that they cover an interval."""
+    """Extend the lifetime of each buffer so that it includes the interval ``when``."""
     for buffer in buffers:
         buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map each result of a unit that takes over a buffer to the value that had the buffer before."""
+    """Map each result that gets the buffer of an earlier value to this earlier value."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -146,8 +147,12 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map a unit's results to operands of equal size that the unit reads element by element and nothing uses later."""
-    if unit.kind not in ("product", "kernel") and not _is_all_reduce(unit):
+    """Map each result of a unit to the operand that it overwrites.
+
+    The overwritten operand has the result's size. The unit reads this operand element by element, and no later
+    operation uses it.
+    """
+    if unit.kind not in ("product", "kernel") and unit.collective != "all_reduce":
         return {}
     found: dict[int, int] = {}
     for v in unit.makes:
@@ -159,30 +164,17 @@ def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
     return found
 
 
-def _is_all_reduce(unit: Unit) -> bool:
-    about = unit.root.communication
-    return about is not None and about.kind == "all_reduce"
-
-
 def _element_by_element(fused: Fused, unit: Unit, value: int) -> bool:
     """Return True if each element of the unit's results needs only the value's element at the same position."""
-    derived = {value}
-    for i in unit.inside:
-        op = fused.ops[i]
-        if derived.isdisjoint(map(fused.of, op.operands)):
-            continue
-        if op.name not in ELEMENTWISE and op.communication is None:
-            return False
-        derived |= set(op.results)
-    return True
+    return all(op.name in ELEMENTWISE or op.communication is not None for op in fused.using(unit, value))
 
 
 def _only_read(op: Operation) -> set[int]:
-    """Return the results of a loop that its body passes through unchanged."""
+    """Return the results that the body of a loop passes through unchanged."""
     body = op.bodies[1]
     return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
 
 
 def takes_inside(op: Operation) -> set[int]:
-    """Return the outer values that the bodies of a loop use."""
+    """Return the values from outside a loop that the loop's condition and body use."""
     return set(takes(replace(op, operands=())))

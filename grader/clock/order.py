@@ -1,7 +1,7 @@
-"""Order units in time: each resource serves its units in a fixed order, the best of five candidates.
+"""Order units in time: try five orders, and keep the order with the shortest step.
 
-The five orders do not depend on durations. In each order, the step's length is a maximum of sums of durations, and the
-clock takes the shortest order. So a faster unit never makes a step longer.
+The five orders do not depend on durations. In a fixed order, the step's length is the longest path through the units,
+so a faster unit never makes the step longer.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ MAX_EDGES = 64
 
 @dataclass(frozen=True)
 class Piece:
-    """A unit to be laid out.
+    """A unit (kernel, collective, loop or barrier) that needs a start time.
 
     Attributes:
         duration: picoseconds. resources: the core and links that the piece holds for the whole duration.
-        after: positions, in the program's order, of the pieces that must end first; they are smaller than the piece's.
+        after: positions, in the program's order, of the pieces that must end before this piece starts.
         talks: whether the piece is a collective, which may run as late as possible.
     """
 
@@ -34,7 +34,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Laid:
-    """Start times of pieces: ``early`` as soon as possible, ``start`` with collectives as late as possible."""
+    """The pieces' start times.
+
+    In ``early``, each piece starts as early as possible; in ``start``, asynchronous collectives start late.
+    """
 
     order: tuple[int, ...]
     start: tuple[int, ...]
@@ -44,10 +47,12 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """Lay out the pieces in the shortest of five orders. If several are shortest, the program's own order wins.
+    """Return the pieces' start times in the shortest of five orders.
+
+    If several orders are equally short, the program's own order wins.
 
     Args:
-        core: the lane with the pieces that can overlap a collective.
+        core: the resource that runs kernels, which collectives can overlap.
     """
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)
@@ -58,11 +63,11 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
     1. Program order.
     2. First the collectives.
-    3. First the pieces with the longest chain of dependent collectives.
-    4. As order 3, with ties broken by the fewest collectives that a piece waits for. At the end of a loop's round, no
-       collective is left, and a matmul that waits for no collective must not queue behind a sum that waits for one.
+    3. First the pieces that begin the longest chain of collectives, in which each collective needs the previous one.
+    4. First the longest chain of collectives; if chains are equally long, first the piece that waits for the fewest
+       collectives. For example, at the end of a loop's round, a matmul runs before a sum that waits for a collective.
     5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
-       So devices send some gradients while they compute other gradients.
+       In this order, devices can send some gradients while they compute other gradients.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count
@@ -83,7 +88,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order that always takes the ready piece of the least rank next."""
+    """Return a topological order: of the pieces whose inputs are ready, the piece with the least rank comes next."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):
@@ -125,7 +130,7 @@ class Busy:
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
     def edges(self, after: int, before: int) -> list[int]:
-        """Return the last ``MAX_EDGES`` starts and the last ``MAX_EDGES`` ends between two times."""
+        """Return the last ``MAX_EDGES`` starts and the last ``MAX_EDGES`` ends of the intervals between two times."""
         found = []
         for edges in (self.starts, self.ends):
             first, end = bisect.bisect_right(edges, after), bisect.bisect_left(edges, before)
@@ -142,12 +147,12 @@ class Busy:
 
 
 def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
-    """Delay asynchronous collectives as far as possible without less overlap or a later start of any other piece.
+    """Start asynchronous collectives as late as possible, without reducing overlap and without delaying other pieces.
 
-    The step's length does not change, and the collectives' results take up memory no sooner than needed.
+    The step's length does not change. After a late start, a collective's result occupies memory for a shorter time.
     """
     start = list(laid.start)
-    end = [laid.length] * len(pieces)  # latest end of each piece
+    end = [laid.length] * len(pieces)  # the latest time at which each piece may end
     busy = Busy((s, s + p.duration) for s, p in zip(start, pieces, strict=True) if core in p.resources and not p.talks)
     for i in reversed(laid.order):
         piece = pieces[i]
@@ -159,7 +164,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start at which a collective overlaps with busy time at least as long as it does ``now``."""
+    """Return the latest start, up to ``latest``, with at least as much overlap with busy time as at ``now``."""
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

@@ -1,4 +1,4 @@
-"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find which are rings."""
+"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find the rings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Slice:
         return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
 
     def by_device(self) -> Slice:
-        """Return the slice as JAX sees it. On some chips, each of the two cores is a device."""
+        """Return the slice as a grid of JAX devices. On some chips, each of the two cores is a device."""
         core = CORES.get(self.chip.name)
         if core is None or core.devices == self.cores:
             return self
@@ -74,7 +74,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Side:
-    """One axis of a slice: its number of devices, whether it wraps around, and the hardware row of its links."""
+    """One axis of a slice: its number of devices, whether it wraps around, and its links' row in the hardware table."""
 
     size: int
     ring: bool
@@ -82,7 +82,7 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """Bytes per second that one device receives along this axis: over two links in a ring, one at a line's end."""
+        """Bytes/s that one device receives along this axis: over two links on a ring, over one link at a line's end."""
         return self.chip.ici * (2 if self.ring else 1)
 
 
@@ -105,8 +105,8 @@ class Placement:
     """A mesh on a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device, the positions of the slice's axes under it. If a chip has
-            several devices, these form the slice's last axis.
+        axes: for each mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
+            If a chip has several devices, the devices of a chip form the slice's last axis.
         hop: seconds of one hop.
     """
 
@@ -126,15 +126,15 @@ class Placement:
         return Way(math.prod(side.size for side in torus), ring, torus, on.links(places))
 
     def links(self, axes: Sequence[str]) -> Chip:
-        """Return the hardware row of the slowest links under these mesh axes."""
+        """Return the hardware table's row of the slowest links that these mesh axes use."""
         return min((self.ways[axis].chip for axis in axes), key=lambda row: row.ici, default=self.slice.chip)
 
     @cached_property
     def chips(self) -> list[tuple[int, ...]]:
         """The coordinates in the slice of each device's chip, in mesh order.
 
-        A mesh axis over several axes of the slice follows a cycle through them. If a chip has several devices, the last
-        coordinate is the device's index within the chip.
+        The devices of a mesh axis that covers several axes of the slice follow a cycle through these axes. If a chip
+        has several devices, the last coordinate is the device's index within the chip.
         """
         ordered = {axis: _cycle([self.slice.sides[i] for i in places]) for axis, places in self.axes.items()}
         found = []
@@ -148,7 +148,10 @@ class Placement:
 
 
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every point of a grid once, each next to its predecessor; a cycle if one of two or more sides is even."""
+    """Return every point of a grid once, in an order in which each point is next to the previous point.
+
+    If the grid has two or more sides and an even side, the last point is next to the first point.
+    """
     *rest, last = shape
     line = [(n,) for n in range(last)]
     if not rest:
@@ -165,7 +168,7 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through a grid with an even first side: along one edge, then zigzag back."""
+    """Return a cycle through a grid with an even first side: it follows one edge, then returns in a zigzag."""
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]
@@ -173,7 +176,7 @@ def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[in
 
 
 def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every point of a grid once, each next to its predecessor."""
+    """Return every point of a grid once, in an order in which each point is next to the previous point."""
     found: list[tuple[int, ...]] = [()]
     for n in shape:
         found = [(*at, i) for k, at in enumerate(found) for i in (range(n) if k % 2 == 0 else reversed(range(n)))]
@@ -185,12 +188,13 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 
     Args:
         on: the slice, or its text "v5e:2x4".
-        mesh: axis sizes; their product is the slice's number of chips, or of devices if JAX sees two per chip.
-        axes: for each mesh axis, the slice's axes (0, 1, ...) under it. If None, each mesh axis, in order, gets the
-            fewest and first axes that fit.
+        mesh: axis sizes. The product of the axis sizes is the number of the slice's chips, or of its devices if each
+            chip has two.
+        axes: for each mesh axis, the slice's axes (0, 1, ...) that the mesh axis covers. If None, ``placed`` goes
+            through the mesh axes in order, and gives each mesh axis the first free axes that fit, as few as possible.
 
     Raises:
-        ValueError: the mesh does not fit on the slice, or not with these ``axes``. The message is one line.
+        ValueError: the mesh does not fit on the slice, or fits only with other ``axes``. The message is one line.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}
@@ -207,7 +211,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         return Placement(chips, dict(mesh), chosen)
     for chosen in _choices(list(real.items()), chips, free):
         return Placement(chips, dict(mesh), chosen)
-    raise ValueError(f"the mesh {shown} does not fit on {chips}: each of its axes needs whole axes of the slice")
+    raise ValueError(f"the mesh {shown} does not fit on {chips}: each mesh axis needs whole axes of the slice")
 
 
 def _fits(chosen: Mapping[str, tuple[int, ...]], mesh: Mapping[str, int], chips: Slice, free: Sequence[int]) -> bool:

@@ -2,7 +2,7 @@
 
 A default-precision matmul rounds its operands to bfloat16. So the compiler stores a float32 value in bfloat16 if only
 such matmuls read it, directly or after collectives that move it unchanged. A loop of only elementwise operations, such
-as the rounds of a random number generator, becomes one kernel, which holds nothing but what it carries.
+as the rounds of a random number generator, becomes one kernel, which needs memory only for the loop's carried values.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.clock.kernels import ELEMENTWISE, GIVEN, Fused, Unit
+from grader.clock.kernels import ELEMENTWISE, GIVEN, TAKES_PART, Fused, Unit
 from grader.wire.operations import Operation, Operations
 
-MOVES = {
-    "slice", "dynamic_slice", "transpose", "reverse", "concatenate", "pad", "reshape", "broadcast_in_dim", "convert",
-}  # fmt: skip
+MOVES = TAKES_PART | {"transpose", "reverse", "concatenate", "pad", "reshape", "broadcast_in_dim", "convert"}
 SENDS = {"all_gather", "permute", "all_to_all"}
 WRITES = SENDS | {"reduce_scatter"}
 """The last addition of a reduce-scatter writes what is stored. An all-reduce sends its sums on, so they stay wide."""
@@ -26,7 +24,7 @@ def as_stored(fused: Fused) -> Operations:
     narrow: set[int] = set()
     readers = _readers(fused)
     for unit in reversed(fused.units):
-        if unit.kind in ("kernel", "product") or _is(unit, WRITES):
+        if unit.kind in ("kernel", "product") or unit.collective in WRITES:
             narrow |= {v for v in unit.makes if _is_narrow(fused, v, readers.get(v, ()), narrow)}
     values = enumerate(fused.program.values)
     stored = tuple(replace(one, dtype="bfloat16") if v in narrow else one for v, one in values)
@@ -46,27 +44,15 @@ def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[in
     """Return True if only default-precision matmuls read a float32 value, directly or through collectives."""
     if fused.program.values[value].dtype != "float32" or value in fused.results or not readers:
         return False
-    return all(_rounds(fused, one, value) or (_is(one, SENDS) and narrow.issuperset(one.makes)) for one in readers)
+    return all(
+        _rounds(fused, one, value) or (one.collective in SENDS and narrow.issuperset(one.makes)) for one in readers
+    )
 
 
 def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
     """Return True if a unit reads a value only as an operand of a default-precision matmul."""
-    if unit.kind != "product" or unit.root.precision != 1:
-        return False
-    derived = {value}
-    for op in (fused.ops[i] for i in unit.inside):
-        if op is unit.root or derived.isdisjoint(map(fused.of, op.operands)):
-            continue
-        if op.name not in MOVES:
-            return False
-        derived |= set(op.results)
-    return True
-
-
-def _is(unit: Unit, kinds: set[str]) -> bool:
-    """Return True if a unit is a collective of one of these kinds."""
-    about = unit.root.communication if unit.kind == "collective" else None
-    return about is not None and about.kind in kinds
+    rounded = unit.kind == "product" and unit.root.precision == 1
+    return rounded and all(op.name in MOVES for op in fused.using(unit, value, but=unit.root))
 
 
 def is_one_kernel(op: Operation) -> bool:

@@ -13,20 +13,20 @@ COMPUTE = "compute"
 
 @dataclass(frozen=True)
 class Span:
-    """One run of a kernel or collective on one lane. A collective over several links has one span for each link.
+    """One run of a kernel on the core, or of a collective on a link. A collective over several links has several spans.
 
     Attributes:
-        lane: ``COMPUTE`` or a link, "x+".
+        lane: ``COMPUTE`` for the core, or a link, such as "x+".
         what: the name to show: "dot_general", "add + multiply", "all_gather over x".
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
         number: the number of the kernel or collective, equal in all rounds of a loop and on all links.
-        line, file: in the learner's source, if known.
-        bytes: a collective's input on this device; a kernel's reads and writes.
+        line, file: the place in the learner's source, if known.
+        bytes: for a collective, the size of its input on this device; for a kernel, the bytes that it reads and writes.
         flops: FLOPs of a matmul; 0 for all other spans.
         rounds: ``(round, total)`` for each loop around the span, outermost first, counted from 1. A loop has spans only
-            for rounds 1, 2 and the last; ``Timeline.loops`` has the number of rounds.
+            for its first, second and last rounds; ``Timeline.loops`` has the number of rounds.
     """
 
     lane: str
@@ -48,7 +48,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``. Nothing else runs in that time."""
+    """A loop: ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``.
+
+    No operation outside the loop runs in that time.
+    """
 
     start: int
     end: int
@@ -56,18 +59,18 @@ class Loop:
     each: int
     line: int | None = None
     file: str | None = None
-    inside: tuple[tuple[int, int], ...] = ()  # (round, total) for each loop around this loop, as in Span.rounds
+    inside: tuple[tuple[int, int], ...] = ()  # (round, number of rounds) for each outer loop, as in Span.rounds
 
 
 @dataclass(frozen=True)
 class CollectiveTime:
-    """The time of one collective of the program, all its runs together.
+    """The time of one collective of the program, over all its runs.
 
     Attributes:
-        number: as in the collective's spans. kind, axes, bytes, line, file: as in the program.
+        number: ``Span.number`` of the collective's spans. kind, axes, bytes, line, file: as in the program.
         runs: number of runs in all rounds of loops.
         each: picoseconds of one run.
-        hidden, exposed: picoseconds of all runs that kernels overlap, or do not; their sum is ``runs * each``.
+        hidden: picoseconds, over all runs, that overlap with kernels. exposed: the rest of ``runs * each``.
         after: the unit that the collective waits for longest ("dot_general, line 14"); "" if it waits for nothing.
         before: the first unit that waits for the collective; "" if nothing waits for it.
     """
@@ -88,13 +91,14 @@ class CollectiveTime:
 
 @dataclass(frozen=True)
 class LiveMemory:
-    """Bytes on one device by liveness: arguments stay, a result lives from the start of its unit to its last use.
+    """Bytes of live values on one device: all arguments, and each result from its unit's start to the last use.
 
     Attributes:
         peak: the maximum over time. arguments, results, temporaries: the parts of the peak.
-        at: the operation that runs at the peak, "dot_general, line 14"; "" before anything runs.
+        at: the operation that runs at the peak, such as "dot_general, line 14"; "" if the peak is before the first
+            operation.
         line, file: source of the operation in ``at``, if known.
-        time: picoseconds of the peak; -1 if the units only run in program order, without times.
+        time: picoseconds at the peak; -1 if only the order of the units was known, not their times.
     """
 
     peak: int
@@ -120,7 +124,7 @@ class Share:
 
     @property
     def part(self) -> float:
-        """The overlapped part, 0 to 1; 1 if the collectives take no time."""
+        """The overlapped part of the collectives' time, 0 to 1; 1 if the collectives take no time."""
         return self.hidden / self.total if self.total else 1.0
 
 
@@ -129,18 +133,20 @@ class Timeline:
     """One step of a program on one device, which represents all devices.
 
     Attributes:
-        chip: the chip's name in the hardware table. shape: chips along each axis of the slice, (2, 4).
-        axes: for every mesh axis of more than one device, the slice's axes under it, by position. profile: the name of
-            the collectives that overlap with compute ("ideal": all collectives).
+        chip: the chip's name in the hardware table. shape: chips along each axis of the slice, such as (2, 4).
+        axes: for every mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
+        profile: the name of the clock's rule for which collectives overlap with compute ("ideal": all collectives). For
+            a compiled program, ``profile`` names the versions of the compiler's software.
         step: picoseconds from the start of the first unit to the end of the last unit.
-        busy: picoseconds that the core runs kernels; ``idle``: the rest of the step. products: picoseconds that the
-            core runs matmuls.
-        spans: sorted by start, then lane. A loop has spans only for rounds 1, 2 and the last.
+        busy: picoseconds for which the core runs kernels; ``idle``: the rest of the step. products: picoseconds for
+            which the core runs matmuls.
+        spans: the runs of kernels and collectives, sorted by start, then lane. A loop has spans only for its first,
+            second and last rounds.
         loops: the loops, with their numbers of rounds.
-        collectives: in program order.
-        critical: the numbers of the units that set the step's length, in order. A unit in a loop occurs once.
-        flops: FLOPs of matmuls in all rounds of loops, one pass for each matmul.
-        memory: the peak by liveness, in the order of this timeline.
+        collectives: the times of the program's collectives, in program order.
+        critical: the numbers of the units on the critical path, in order. A unit in a loop is listed only once.
+        flops: FLOPs of matmuls in all rounds of loops. A matmul counts once, even if its precision needs more passes.
+        memory: the peak of live memory if the units run as in this timeline.
     """
 
     chip: str
@@ -188,12 +194,12 @@ class Timeline:
     def gained(self, kind: str, work: int) -> float:
         """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
 
-        A step without overlap takes the time of the work plus the time of the busiest link; the best step takes the
-        longer of these two times. Only the step's length counts, so kernels beyond ``work`` lower the result, even if
-        collectives overlap with them. Exposed collectives of other kinds lower it, too.
+        A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
+        two times. Only the step's length counts, so kernels that take longer than ``work``, and exposed collectives of
+        other kinds, lower the result.
 
         Args:
-            work: picoseconds of everything else that every right program needs.
+            work: picoseconds that every right program needs for everything except collectives of this ``kind``.
         """
         talks = self.talking(kind)
         could = min(work, talks)

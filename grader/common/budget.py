@@ -12,9 +12,9 @@ class Budget(float):
     """A budget between the needs of right programs and of a wrong program.
 
     Attributes:
-        right: the least that a right program needs.
-        wrong: the least that the wrong program needs.
-        unit: programs need about a multiple of this amount; 0 if there is no such amount.
+        right: the least amount that a right program needs.
+        wrong: the least amount that the wrong program needs.
+        unit: an amount, such as the time of a hop, if each program needs about a multiple of this amount; else 0.
     """
 
     right: float
@@ -28,7 +28,7 @@ class Budget(float):
                 f"programs need, {styles * right:g}; choose sizes where they differ more"
             )
         if at is not None and not styles * right <= at < wrong:
-            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} is not between them")
+            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} is not between these numbers")
         mean = math.sqrt(styles * right * wrong)
         budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
         budget.right, budget.wrong, budget.unit = right, wrong, unit
@@ -36,18 +36,21 @@ class Budget(float):
 
 
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
-    """Return the budget between right programs and a wrong program: the geometric mean, rounded down if 1 or more.
+    """Return the budget between right and wrong programs: the geometric mean of ``styles * right`` and ``wrong``.
+
+    A mean of 1 or more is rounded down.
 
     Args:
-        right: the least that a right program needs.
-        wrong: the least that the wrong program needs.
-        styles: right programs in other styles need up to this many times ``right``.
+        right: the least amount that a right program needs.
+        wrong: the least amount that the wrong program needs.
+        styles: right programs that are written in other styles need at most ``styles * right``.
         at: the budget, if the statement names it.
-        unit: programs need about a multiple of this amount, such as the time of a hop. One unit more is too much, so
-            the budget has half a unit of room on both sides.
+        unit: an amount, such as the time of a hop, if each program needs about a multiple of this amount. A wrong
+            program may need only one unit more than a right program, so ``verify`` requires half a unit between each
+            need and the budget.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between the two.
+        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between both needs.
     """
     return Budget(right, wrong, styles, at, unit)
 
@@ -58,9 +61,9 @@ class BudgetUse:
 
     Attributes:
         word: the checking function, such as "expect_memory".
-        amount: what the program needs.
-        budget: the most that the program may need; for ``expect_collectives`` the exact amount.
-        what: what is counted if the function counts several things, such as "all_gather over x".
+        amount: the amount that the program needs.
+        budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
+        what: what is counted, such as "all_gather over x"; "" if the function counts only one thing.
     """
 
     word: str

@@ -1,8 +1,8 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
 A lost entry only costs time, so a fault of the file raises no error. Damaged entries count as missing, and a file that
-is not a database is replaced. Several processes may share the file: all read at once, one writes at a time, and writes
-that would wait too long are skipped. A killed process leaves the file intact.
+is not a database is replaced. Several processes may share the file. They read at the same time, and write one after
+another; a process skips a write that would wait too long. A killed process leaves the file intact.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORM = "1"  # version of the table; the cache ignores files of other versions
 MAX_WAITING = 8 << 20  # bytes per transaction
 WAIT_SECONDS = 5.0  # the longest wait for another process that writes
 DAY = 86400
-MOST = 1 << 30  # bytes on disk of the user's cache
+MOST = 1 << 30  # limit of the user's cache, in bytes on disk
 VARIABLE = "SHARDLINGS_CACHE"
 OFF = "off"
 TABLE = """
@@ -37,7 +37,7 @@ class Cache:
 
     Args:
         folder: the folder of the cache file; created if missing, and open only to its owner.
-        most: bytes to keep. The least recently used entries are deleted first.
+        most: the largest number of bytes to keep. The least recently used entries are deleted first.
     """
 
     def __init__(self, folder: Path, most: int) -> None:
@@ -47,7 +47,7 @@ class Cache:
         self._held = 0
         self._used: set[bytes] = set()  # keys that were read for the first time today
         self._today = int(time.time() // DAY)  # the day decides only which entries are deleted first
-        self._size = most  # assume the maximum until the first write counts the size
+        self._size = most  # assume the maximum until the first write measures the size
         self._file: sqlite3.Connection | None = None
         self._open()
 
@@ -135,9 +135,10 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """Evict entries down to nine tenths of the limit, if the limit seems exceeded.
+        """Evict entries down to nine tenths of the limit, if the entries exceed the limit.
 
-        Other processes' entries are counted only in this case.
+        The first write sums up all entries. A later write adds only its own entries to this sum. If the sum exceeds the
+        limit, all entries are summed up again.
         """
         self._size += added
         if self._size <= self.most:
@@ -168,7 +169,7 @@ class Cache:
     def _failed(self, error: sqlite3.Error) -> None:
         """Continue without the cache. A file that is not a database is deleted, and the next run makes a new file."""
         file, self._file = self._file, None
-        if isinstance(error, sqlite3.OperationalError) and file:  # locked, full or read-only: the file is intact
+        if isinstance(error, sqlite3.OperationalError) and file:  # the file is locked, full or read-only, but intact
             self._file = file
             return
         with contextlib.suppress(sqlite3.Error):

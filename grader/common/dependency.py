@@ -2,7 +2,7 @@
 
 An operation that uses any part of a value waits for the whole value. An operation may wait on some path through the
 program (``may``), or on every path (``must``). A loop carries values from round to round, so a round waits for the
-previous round. For dependencies ``within`` one round, carried values do not count.
+previous round. With the argument ``within``, only dependencies inside one round of a loop count.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class OperationContext:
         loops: numbers of the loops around the operation, outermost first.
         under: values that decide whether the operation runs: conditions of loops, and selectors of branches.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
-        runs: whether the operation runs at all; False in a loop of no rounds.
-        doubts: reasons why the operation may not run: branches of conditionals (number, branch), and loops that may
-            have no round (number, 0).
+        runs: False if the operation never runs, because a loop around it has no rounds.
+        doubts: reasons why the operation may not run. For an operation in a branch, the reason is (number of the
+            conditional, number of the branch). For an operation in a loop that may have no rounds, the reason is
+            (number of the loop, 0).
     """
 
     op: Operation
@@ -45,7 +46,7 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # value -> the values that determine it directly through loops and branches, not as operands
+        # argument or result of a loop or branch -> its possible values, and the values that decide when a loop ends
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # value -> the operation that makes it
         self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop
@@ -79,7 +80,8 @@ class Dependency:
     def _place_loop(self, number: int, op: Operation, around: OperationContext) -> None:
         condition, body = op.bodies
         for i, (value, first, last) in enumerate(zip(op.results, op.operands, body.results, strict=True)):
-            self.parents[value] = (first, last, *condition.results)
+            # A result is the operand only if the loop may have no round.
+            self.parents[value] = (*(() if op.rounds else (first,)), last, *condition.results)
             for argument in (condition.arguments[i], body.arguments[i]):
                 self.parents[argument] = (first, last)
                 self.loop_of[argument] = number
@@ -122,12 +124,13 @@ class Dependency:
     # -- may -----------------------------------------------------------------------------------
 
     def may(self, values: Collection[int], *, within: int | None = None, enter: bool = False) -> set[int]:
-        """Return the operations that wait for one of these values on some path.
+        """Return the operations that wait for one or more of ``values`` on some path.
 
         Args:
             values: numbers of values.
-            within: number of a loop. Follow dependencies within one round of this loop, not through carried values.
-            enter: operations in a loop also wait for all operands of the loop, since a loop starts as a whole.
+            within: number of a loop; dependencies through values that the loop carries do not count.
+            enter: whether each operation in a loop waits for all operands of the loop, since a loop starts only with
+                all operands.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -168,7 +171,7 @@ class Dependency:
         return found
 
     def _inside(self, value: int, loop: int) -> bool:
-        """Return whether a value is made within one round of a loop."""
+        """Return whether an operation in a loop makes a value. Values that the loop carries do not count."""
         if value in self.loop_of:
             return loop in self.places[self.loop_of[value]].loops
         return value in self.maker and loop in self.places[self.maker[value]].loops
@@ -188,10 +191,11 @@ class Dependency:
 
 
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
-    """Add to each collective its place in the program, and whether it waits for the last ``cotangents`` arguments.
+    """Add to each collective its place in the program, and whether it waits for a cotangent.
 
-    ``found`` and the program list a collective once per call of its function, in program order. If the two lists do not
-    match, the collectives are returned unchanged.
+    ``found`` and ``program`` list collectives in program order. If the program calls a function twice, ``found`` and
+    ``program`` both list the function's collectives twice. If the collectives of ``found`` and ``program`` do not
+    match, ``found`` is returned unchanged.
     """
     if program is None:
         return list(found)
@@ -207,7 +211,10 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 
 
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
-    """Return whether each operation waits for the last ``cotangents`` arguments; None if only some paths wait."""
+    """Return for each operation whether it waits for the cotangents, which are the program's last arguments.
+
+    None means that the operation waits on some paths only.
+    """
     graph, last = Dependency(program), program.main.arguments[-cotangents:]
     may, must = graph.may(last, enter=True), graph.must(last, enter=True)
     return {n: True if n in must else None if n in may else False for n in places}
@@ -227,7 +234,10 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """Find the operations that wait on every path. Passes over the program repeat until a pass changes nothing."""
+    """Find the operations that wait for ``values`` on every path.
+
+    The walk over all operations is repeated until a walk finds nothing new.
+    """
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
         self.graph, self.values, self.enter = graph, values, enter
@@ -272,7 +282,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return for each carried value of a loop whether it waits, both at the start and after each round."""
+        """Return for each value that a loop carries whether it waits for ``values`` in every round, on every path."""
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):

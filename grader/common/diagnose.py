@@ -1,6 +1,6 @@
-"""Describe wrong values in the field's terms. A description guesses at a cause; this module judges nothing.
+"""Describe wrong values in terms of sharding. A description suggests a cause, but decides no check.
 
-Each description is true of the observed values, whatever the program.
+Each description is a true statement about the observed values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect values that are wrong by one factor everywhere: one sum too many, or a mean in place of a sum."""
+    """Detect values that are wrong by one factor everywhere, as after summing twice or taking a mean for a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -55,7 +55,7 @@ def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
         if abs(ratio - size) < 1e-3 * size:
             return f"every value is {named.format('too large')}: is it summed once too often?"
         if abs(ratio * size - 1) < 1e-3:
-            return f"every value is {named.format('too small')}: a mean instead of a sum?"
+            return f"every value is {named.format('too small')}: did you take a mean instead of a sum?"
     return f"every value is {ratio:.4g} times the expected one" if want.size > 1 else ""
 
 
@@ -63,7 +63,7 @@ def _conjugate(got: Sharded, want: np.ndarray, bound: float) -> str:
     """Detect an imaginary part with the wrong sign on every device."""
     if want.dtype.kind != "c" or not all(_close(shard, part.conj(), bound) for shard, part in _parts(got, want)):
         return ""
-    return "it is the complex conjugate"
+    return "the result is the complex conjugate of the expected one"
 
 
 def _sets_of_axes(got: Sharded) -> Iterator[tuple[str, ...]]:
@@ -80,7 +80,7 @@ def _axes(axes: tuple[str, ...]) -> str:
 
 
 def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect devices that should hold one slice but hold different values."""
+    """Detect devices that should hold copies of one slice but hold different values."""
     first: dict[Slices, int] = {}
     for i, (where, shard) in enumerate(zip(got.slices, got.shards, strict=True)):
         j = first.setdefault(where, i)
@@ -90,7 +90,7 @@ def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -> str:
-    """Describe two devices, ``j`` and ``i``, that should hold one slice but hold different values."""
+    """Describe the devices ``j`` and ``i``, which should hold copies of one slice but hold different values."""
     points, part = coordinates(got.mesh), want[_index(got.slices[i])]
     axes = tuple(a for a in got.mesh if points[i][a] != points[j][a])
     right = [k for k in (j, i) if _close(got.shards[k], part, bound)]
@@ -159,7 +159,7 @@ def _misplaced_chunks(chunks: list[np.ndarray], due: list[np.ndarray], places: l
 def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
     value = wide(got.value)
     square = value.ndim == 2 and value.shape[0] == value.shape[1]
-    return "it is the transpose" if square and _close(value.T, want, bound) else ""
+    return "the result is the transpose of the expected one" if square and _close(value.T, want, bound) else ""
 
 
 def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
@@ -186,7 +186,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Describe two places by the dimensions in which they differ."""
+    """Describe the places of two shards in an array by the dimensions in which the places differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

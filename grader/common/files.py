@@ -23,9 +23,9 @@ AT_WORK = 60.0
 def file_name(name: str) -> str:
     """Return the file name, without suffix, for a student's name.
 
-    Two names never share a file name. ASCII letters, digits, ``. _ @ + -`` and blanks stay. Every other byte of the
-    name's UTF-8 becomes ``~`` and two hexadecimal digits. A name that is too long becomes ``~~`` and its SHA-256. A
-    leading dot, and the first letter of a name in ``RESERVED``, are replaced like other bytes.
+    Two names never share a file name. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Each remaining
+    byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits. A name that is too long becomes ``~~`` and its
+    SHA-256. A leading dot, and the first letter of a name in ``RESERVED``, also become ``~`` and two digits.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED
@@ -40,8 +40,8 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
 
     Text is written as UTF-8 with unchanged line ends; half a surrogate pair, which has no
     UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
-    named ``.tmp-*``, which ``clear_left_behind`` deletes. An OSError names ``path``, also when the disk is
-    full.
+    named ``.tmp-*``, which ``clear_left_behind`` deletes. If the write fails, the OSError names ``path``, even when the
+    disk is full.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.
@@ -61,7 +61,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno:  # the error may name the temporary file, or no file
+        if isinstance(error, OSError) and error.errno:  # the system's error may name the temporary file, or no file
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 

@@ -50,7 +50,10 @@ class BadFormula(ValueError):
 
 
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """Draw the points, each with one value per symbol, in order. Equal symbols give equal points on every machine."""
+    """Draw points at which to compare formulas: one value per symbol, in the order of ``symbols``.
+
+    The points depend only on ``symbols``.
+    """
 
     def drawn(name: str, number: int) -> float:
         digest = hashlib.sha256(f"{name} {number}".encode()).digest()

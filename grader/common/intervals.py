@@ -1,4 +1,4 @@
-"""Facts as intervals: the least and the most over all paths through a program and over all devices."""
+"""Intervals: the minimum and maximum of a number (such as bytes sent) over all paths of a program and all devices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ COUNTABLE = 1 << 256
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """The least and the most of a fact, over all paths through a program and over all devices.
+    """The minimum and maximum of a number, such as bytes sent, over all paths through a program and all devices.
 
-    Requirements apply to ``least``, budgets to ``most``. An exact interval equals its number.
+    A lower limit is compared with ``least``, and a budget with ``most``. An interval whose ends are equal compares
+    equal to a plain number.
     """
 
     least: float
@@ -55,7 +56,7 @@ class Interval:
 
     def __mul__(self, other: Interval | float) -> Interval:
         other = Interval.of(other)
-        # An operation that never runs costs nothing, whatever one round would cost.
+        # An operation that never runs costs nothing: 0 times infinity is 0 here.
         most = self.most * other.most if self.most and other.most else 0
         return Interval(self.least * other.least, most)
 
@@ -86,7 +87,10 @@ Path = tuple[tuple[int, int, int], ...]
 
 
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
-    """Return the sum over all parts. A conditional takes only one of its branches."""
+    """Return the sum of all parts as an interval over all paths through the program.
+
+    A conditional takes only one of its branches.
+    """
     found, cases = NOTHING, {}
     for path, value in parts:
         if path:
@@ -96,7 +100,7 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
             found += value
     for (_, branches), taken in cases.items():
         sums = [sum_over_paths(inside) for inside in taken.values()]
-        if len(sums) < branches:  # a branch without parts counts as 0
+        if len(sums) < branches:  # a branch that is not in ``taken`` costs nothing
             sums.append(NOTHING)
         found += Interval(min(s.least for s in sums), max(s.most for s in sums))
     return found

@@ -50,7 +50,7 @@ def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Sli
 
 def _range(size: int, axes: tuple[str, ...], point: Mapping[str, int], mesh: Mesh) -> tuple[int, int]:
     index, parts = 0, 1
-    for axis in axes:  # the first axis of a tuple is the major one
+    for axis in axes:  # the first axis of a tuple is the major axis
         index = index * mesh[axis] + point[axis]
         parts *= mesh[axis]
     step = size // parts
@@ -58,7 +58,7 @@ def _range(size: int, axes: tuple[str, ...], point: Mapping[str, int], mesh: Mes
 
 
 def spec_of(slices: list[Slices], shape: tuple[int, ...], mesh: Mesh) -> tuple | None:
-    """Return the shortest spec that gives these slices, or None if no spec does.
+    """Return the shortest spec that gives ``slices``, or None if no spec does.
 
     Axes of size 1 cut nothing and are never named.
     """

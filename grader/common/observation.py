@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A check looked at values that no device here holds. The message says why."""
+    """A check looked at values that no device of this process holds. The message says why."""
 
 
 @dataclass(frozen=True)
 class Unseen(Sequence[Any]):
-    """A placeholder for shards that no device has. Any access raises NotHere with ``why``."""
+    """A placeholder for shards that no device has. Any access raises NotHere with the message ``why``."""
 
     why: str
 
@@ -40,21 +40,26 @@ class Unseen(Sequence[Any]):
         raise NotHere(self.why)
 
 
+USE_VALUE = (
+    "a result is in shards, one per device: use its .value, the whole NumPy array, or compare it with expect_close"
+)
+
+
 @dataclass(frozen=True)
-class Sharded:
+class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
     """An array as shards on devices.
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
 
-    ``on_chip``: each device's slices by the compiler of an absent chip; None without such a compiler.
+    ``on_chip``: the slices that a chip's compiler, run without the chip, gives each device; None without a compiler.
 
-    The judge fills in these fields from the ask, never from a program:
-        due: the required dtype unless the check says otherwise; None if the ask names no dtype.
-        per_device: the task is a ``shard_map`` body, so each device holds what the learner's function returned.
+    The judge fills in the following fields from the declared call (``Ask``), never from a program:
+        due: the dtype that the call requires, or None; a check may require another dtype.
+        per_device: the task is a ``shard_map`` body, so each shard is the value that the body returned on a device.
         name: the array's name if a call has several results, such as ``step 2: grads['w1']``.
         step: number of the step, from 1, in a call of several steps; later steps use results of earlier steps.
 
-    ``factors``: the epsilon of the dtype that operands of matmuls were rounded to (``wings.devices.backends``).
+    ``factors``: the epsilon of the dtype to which devices round operands of matmuls (``wings.devices.backends``).
     """
 
     shape: tuple[int, ...]
@@ -69,9 +74,21 @@ class Sharded:
     factors: float = 0.0
     on_chip: list[Slices] | None = None
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError(USE_VALUE)
+
+    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(USE_VALUE)
+
+    def __getitem__(self, _: Any) -> Any:
+        raise TypeError(USE_VALUE)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(USE_VALUE if hasattr(np.ndarray, name) else f"a result has no {name!r}")
+
     @cached_property
     def value(self) -> np.ndarray:
-        """The global array. Each element comes from the first device that holds it."""
+        """The global array, with each element from the first device that holds the element."""
         whole = np.zeros(self.shape, self.dtype)
         for where, part in reversed(list(zip(self.slices, self.shards, strict=True))):
             whole[tuple(slice(a, b) for a, b in where)] = part
@@ -84,7 +101,7 @@ class Sharded:
 
     @property
     def laid(self) -> list[Slices]:
-        """The slices on each device: by the chip's compiler if there is one, else on the simulated devices."""
+        """Each device's slices, from a chip's compiler if one ran, else from the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -94,21 +111,23 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes along which two members of a group differ. All bytes count for each of these axes.
+        axes: mesh axes along which two devices of a group differ. Traffic checks count all bytes sent for each axis in
+            ``axes``.
         bytes: bytes of the input on one device.
         sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
-        rounds: how often the collective runs if its branch is taken (product of the surrounding loops). See ``count``.
+        rounds: number of runs if its branch is taken (the product of the surrounding loops' rounds). See ``count``.
         line: line in the learner's source; None if the compiler added the collective.
-        shift: how many places a permute moves all data along one axis, the shorter way round (1: to the next device,
-            -1: to the previous device); None for any other collective.
-        senders: the devices that send ``sent.most`` while other devices send nothing; None if all devices are alike.
+        shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
+            device, -1: to the previous device); None for any other collective.
+        senders: the devices that send (each ``sent.most`` bytes), if only some devices send; None if all devices send.
         path: the branches around the collective, outermost first: ``(conditional, branch, number of branches)``.
         operands: dtype and per-device shape of each input array.
         groups: the devices of each group, in mesh order; for a permute ``(source, target)`` pairs.
-        partial: a group holds only some of the devices along ``axes``, such as two of four; never for a permute.
+        partial: True if a group has only some of the devices along ``axes``, such as two of four; False for a permute.
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
-        place: the collective's number in the order of ``Operations.walk``; None if that walk lacks the collective.
-        number: the collective's number among the collectives that the program is written with (``common.poison``).
+        place: the collective's number among all operations, in the order of ``Operations.walk``; None if unknown.
+        number: the collective's number among the collectives of the learner's program (see ``common.poison``).
+        transposed: True if JAX made the collective by transposing another one, as for gradients.
     """
 
     kind: str
@@ -128,9 +147,10 @@ class Collective:
     backward: bool | None = None
     place: int | None = None
     number: int | None = None
+    transposed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("sent", "rounds"):  # these values may come from JSON
+        for name in ("sent", "rounds"):  # values from JSON are numbers or dicts, not intervals
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
 
     @property
@@ -151,7 +171,7 @@ class Collective:
 
     @property
     def count(self) -> Interval:
-        """How often the collective runs, over all paths: possibly never, if the program can take a different branch."""
+        """How often the collective runs, over all paths; the minimum is 0 if the collective is in a branch."""
         return Interval(0, self.rounds.most) if self.path else self.rounds
 
     def sent_by(self, device: int) -> Interval:
@@ -179,20 +199,23 @@ class Observation:
         outputs: for each set of inputs, the flat list of output arrays.
         collectives: in program order.
         memory: peak temporary bytes per device, from the compiler, which counts every path.
-        flops: arithmetic operations per device, loops multiplied out.
+        flops: arithmetic operations per device, in all rounds of loops.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
-        mapped: the program has a ``shard_map``, and outside of the ``shard_map`` at most one operation for each element
-            of arguments and results.
+        mapped: whether the program has a ``shard_map``, and outside the ``shard_map`` at most one operation for each
+            element of the program's arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on devices that are not simulated: first with the devices' default matmul precision, then, if
-            the default rounds operands, with float32 matmuls. ``Unseen`` shards if the program did not run on these
-            devices; None if only simulated devices judge.
-        measured: seconds per call on devices that are not simulated, round by round; or why there are no times.
-        compiled: the schedule by the compiler of an absent chip, or its fault; None without such a compiler.
-        compiled_on: the slice of the chip's compiler, such as "v5e:2x4".
-        poison: shows which operations matter; None if the program is not run.
-        paired: this timed program was compared with the program whose values are judged, and the two are equal.
+        elsewhere: outputs on devices that are not simulated. The first entry of ``elsewhere`` has the devices' default
+            matmul precision; if the default rounds operands, a second entry has float32 matmuls. If the program
+            did not run there, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
+        measured: seconds per call on devices that are not simulated, one number per round of measurements; or the
+            reason why there are no times.
+        compiled: the schedule by a chip's compiler that ran without the chip, or the compiler's fault; None if no
+            chip's compiler ran.
+        compiled_on: the slice for which the chip's compiler compiled, such as "v5e:2x4".
+        poison: runs the program again to find the operations whose values change a result; None if the program is not
+            run.
+        paired: whether the program is a timed program and was found equal to the program whose values are judged.
     """
 
     outputs: list[list[Sharded]]
@@ -215,7 +238,7 @@ class Observation:
 class Outcome:
     """The outcome of a pure Python function on one set of arguments: a value, or an error's name.
 
-    ``kinds`` are the names of the error's classes, the error's own class first.
+    ``kinds``: the names of the error's class and of its base classes below ``Exception``, own class first.
     """
 
     value: Any = None
@@ -234,7 +257,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: the fault came from a program that was traced and admitted.
+        ran: whether the fault came from a program that was traced and that the grader allowed to run.
     """
 
     kind: str
@@ -255,15 +278,16 @@ class Timing:
 
 
 def _no_clock(**_: Any) -> Any:
-    raise ValueError("there is no program to lay out in time")
+    raise ValueError("there is no program for a timeline")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The input of a check. Arguments are attributes too: ``seen.a`` is the NumPy input, or the tree of inputs.
+    """The input of a check. Each argument is an attribute: ``seen.a`` is the NumPy input ``a``, or the tree of inputs.
 
-    For a call of several steps, ``steps`` has one entry per step, with the step's inputs and results; ``inputs`` are
-    the first step's inputs, ``out`` and ``grads`` the last step's results. ``check_vma``: how a body was wrapped.
+    For a call of several steps, ``steps`` has the inputs and results of each step. ``inputs`` has the first step's
+    inputs; ``out`` and ``grads`` have the last step's results. ``check_vma`` is the value that the grader passes to
+    ``jax.shard_map`` if the task is a body.
 
     Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
     """
@@ -285,13 +309,15 @@ class Seen:
     check_vma: bool = False
     operations: Operations | None = None
     differentiated: bool = False  # the call asks for gradients
-    part: str = ""  # names the collectives that ``only`` chose
+    part: str = ""  # text that names the collectives chosen by ``only``
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
-    chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if there is one
-    # For a timing call, the Poison of the call whose values are judged.
+    # Returns the timeline according to the slice's compiler. None if there is no such compiler.
+    chip: Callable[[], Any] | None = None
+    # For a timing call, which has no values: the ``Poison`` of the call whose values are judged.
     poison: Poison | None = field(default=None, compare=False, repr=False)
-    spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets, shared by all copies
+    # Comparisons with budgets. All copies of this observation share the list.
+    spent: list[BudgetUse] = field(default_factory=list)
     measuring: bool = False  # record comparisons with budgets, but let no comparison fail
 
     def __getattr__(self, name: str) -> Any:
@@ -313,18 +339,19 @@ class Seen:
         dtype: str | None = None,
         backward: bool | None = None,
     ) -> Seen:
-        """Return a copy with only some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
+        """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
             kind: see ``Collective.kind``.
-            axis: a mesh axis that the groups cross, alone or with other axes, fully or partly.
+            axis: keep collectives whose groups cross this mesh axis, even groups that cross other axes as well.
             dtype: the dtype that is sent.
             backward: whether the collective waits for the cotangent, in a call that asks for gradients.
 
-        A collective with an unknown dtype or pass is kept as possibly never running. The copy's FLOPs are upper bounds.
+        If a collective has several dtypes, the copy's lower bound for its bytes is 0. If a collective's pass (forward
+        or backward) is unknown, the lower bound for its rounds is 0. The copy's FLOPs are upper bounds.
         """
         if backward is not None and not self.differentiated:
-            raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
+            raise ValueError("there is no forward or backward pass: the call asks for no gradients (wrt, cotangent)")
         found = [c for c in self.collectives if kind in (None, c.kind) and (axis is None or axis in c.axes)]
         if backward is not None:
             found = _of_pass(found, backward)
@@ -345,12 +372,12 @@ class Seen:
 
     @property
     def traffic(self) -> dict[str, Interval]:
-        """Bytes that a device sends, by the mesh axes that groups cross ('x', or 'x,y' for groups that cross both)."""
+        """Bytes that a device sends, by mesh axes: 'x', or 'x,y' for collectives whose groups cross both axes."""
         keys = dict.fromkeys(c.axes for c in self.collectives)
         return {",".join(axes): self.sends([c for c in self.collectives if c.axes == axes]) for axes in keys}
 
     def sends(self, collectives: Iterable[Collective]) -> Interval:
-        """Return the bytes that a device sends in these collectives, over all paths and devices."""
+        """Return the bytes that a device sends in ``collectives``, over all paths and devices."""
         known = list(collectives)
         alike = all(c.senders is None for c in known)
         devices = [0] if alike else range(math.prod(self.mesh.values()))
@@ -359,12 +386,15 @@ class Seen:
 
 
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
-    """Return the collectives of one pass. A collective with an unknown pass is kept as possibly never running."""
+    """Return the collectives of the backward pass, or of the forward pass.
+
+    If it is unknown to which pass a collective belongs, the collective's ``rounds.least`` becomes 0.
+    """
     found = [c for c in collectives if c.backward in (None, backward)]
     return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
 
 
 def _of_dtype(collectives: Iterable[Collective], dtype: str) -> list[Collective]:
-    """Return the collectives that send ``dtype``. A collective with several dtypes possibly sends no ``dtype``."""
+    """Return the collectives that send ``dtype``. If a collective has several dtypes, its ``sent.least`` becomes 0."""
     found = [c for c in collectives if any(dtype == d for d, _ in c.operands)]
     return [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]

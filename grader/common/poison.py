@@ -1,8 +1,8 @@
-"""Operations that matter: replacing such an operation's results by other values changes a result of the task.
+"""Find the operations that matter: an operation matters if other values in place of its results change a task's result.
 
-Operations of a kind are numbered among themselves in the order of ``Operations.walk``. Finding out whether an operation
-matters takes a trial (``Poison``). In a program that is never run, every operation that a result depends on counts as
-one that matters (``alive``), even a matmul that is multiplied by 0.
+Collectives and matmuls are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``)
+shows whether an operation matters. If a program is never run, every operation that a result depends on is taken to
+matter (``alive``), even a matmul whose result is multiplied by 0.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from grader.common.observation import Fault
 
 COLLECTIVES, PRODUCTS = "collectives", "matmuls"
+LARGEST_BOUND = 1e-3
+"""A result that moves by more than this fraction of its largest value has moved, whatever its dtype. The fraction is
+small, because one training step changes parameters only a little."""
 
 
 class Poison(Protocol):
     """Runs a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Return for each collective, or each matmul, whether a result depends on its values; a fault if unknown."""
+        """Return for each collective, or each matmul, whether its values change a result; a Fault if unknown."""
         ...
 
 

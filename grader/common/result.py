@@ -1,8 +1,8 @@
 """Results of checks and questions, and the Report of a submission, which every renderer and export reads.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. A
-report holds no time except submission times under a late policy. Equal submissions, courses and versions give equal
-bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. The
+only times in a report are submission times, in a course with a late policy. Equal submissions, courses and versions
+give equal bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class ByHand(BaseModel):
 
     Attributes:
         by, reason: the person who gave the points, and why.
-        graded: points by the grader now. was: points by the grader when the override was set.
+        graded: points that the grader gives now.
+        was: points that the grader gave when the override was set.
     """
 
     model_config = _FROZEN
@@ -35,7 +36,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """An item of a rubric. ``given``: the person who graded gave the item's points."""
+    """An item of a rubric. ``given``: whether the person who graded gave the item's points."""
 
     model_config = _FROZEN
 
@@ -49,8 +50,10 @@ class HandIn(BaseModel):
     """The submission time of a module, if the course has a late policy.
 
     Attributes:
-        submitted: the time, ISO 8601 in UTC. source: the record or file that the time comes from.
-        penalty: points off, at most the points earned in the module. text: the reason, in one line; empty if in time.
+        submitted: the time, ISO 8601 in UTC.
+        source: the record or file that the time comes from.
+        penalty: points to subtract, at most the points earned in the module.
+        text: the reason for the penalty, in one line; empty if the submission is in time.
     """
 
     model_config = _FROZEN
@@ -69,19 +72,20 @@ class Result(BaseModel):
         kind: ``check``, or the kind of a question's answer.
         status: passed; failed (the learner's fault); blocked (an earlier check that this check needs did not pass);
             broken (the grader's fault: no points lost, needs review); waiting (a person gives the points).
-        points: the most that can be earned. earned: 0 or ``points``, or between the two for an answer with partial
-            credit and for points given by hand.
+        points: the largest number of points that can be earned.
+        earned: 0 or ``points``; between the two for an answer with partial credit, or for points given by hand.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
         where: the device, index or source line that failed.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
-        staff: text that only staff may read; empty if the check failed only on hidden inputs.
-        pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}, and timelines, {"title", "timeline"}.
+        staff: text that only staff may read. If the check fails only on inputs drawn from the course's seed, the text
+            is empty, because reports show nothing about those inputs.
+        pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
-        rubric: the items of the rubric, for a person to pick; written only if there are any.
-        unjudged: right on simulated devices, but not judged on the requested devices; written only if true.
+        rubric: the rubric's items, which a person can pick; the JSON form leaves out an empty rubric.
+        unjudged: right on simulated devices, but not judged on the requested devices; the JSON form omits False.
     """
 
     model_config = _FROZEN
@@ -112,8 +116,9 @@ class Result(BaseModel):
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
-        """Return the result without staff text and, unless the check is public, without expected value and picture.
+        """Return the result without staff text.
 
+        If the result is of a hidden check or of a question, the copy lacks the expected value and its picture as well.
         Students see only the rubric items that they got.
         """
         if self.public and self.kind == "check":
@@ -124,15 +129,15 @@ class Result(BaseModel):
 
 
 class Evidence(BaseModel):
-    """The inputs and the program behind one ask's verdict; for the staff.
+    """The inputs and the program that decided the verdict on a call or a set of cases; for the staff.
 
     Attributes:
-        task: the task of the ask.
+        task: the task that was called.
         mesh, dims: mesh and dimensions of a call.
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
         inputs: SHA-256 of all inputs, or of the cases.
-        step: the program's time by the clock, in picoseconds, for a timing call; None for any other ask.
+        step: for a timing call, the program's time by the clock in picoseconds; else None.
     """
 
     model_config = _FROZEN
@@ -151,11 +156,12 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission held nothing for the exercise.
-        evidence: programs and inputs that decided the results, which ``shardlings appeal`` finds again.
-        pseudonym: the learner's name on a leaderboard, which is untrusted; empty for no place on the leaderboard.
+        evidence: programs and inputs that decided the results; ``shardlings appeal`` recreates both and compares.
+        pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
+            chose no name.
         extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
         basis: digests of everything that decided the results, by name, so that a regrade can report what changed.
-        by_hand: a person gave points for the whole exercise.
+        by_hand: record of points that a person gave for the whole exercise.
     """
 
     model_config = _FROZEN
@@ -190,12 +196,13 @@ class Report(BaseModel):
 
     Attributes:
         isolation: the sandbox tier that was used (sandlock, bwrap or none).
-        points: the most that can be earned without extensions; ``earned`` includes extensions (``bonus``).
+        points: the largest number of points without extensions; ``earned`` includes extensions (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
-        pending: points of broken checks, of answers that a person reads, and of unjudged checks.
+        pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         notes: remarks on the submission for a person.
-        hand_ins: submission times by module, if the course has a late policy; ``earned`` is after late penalties.
+        hand_ins: submission times by module, if the course has a late policy. Late penalties are subtracted in
+            ``earned``.
     """
 
     model_config = _FROZEN
@@ -232,7 +239,7 @@ class Report(BaseModel):
 
     @property
     def broken(self) -> bool:
-        """True if the grader itself failed on a check or question. Grading such a submission again may succeed."""
+        """True if the grader itself failed on a check or question. A second grading may succeed."""
         return any(r.status == "broken" for e in self.exercises for r in e.results)
 
     def dumps(self) -> str:

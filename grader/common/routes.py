@@ -1,25 +1,23 @@
 """Routes of data from device to device: chains of permutes, where each permute passes on the previous permute's data.
 
-An array is followed through operations that keep its size, including sums and loops, and through cuts of a received
-array. Writes into a buffer are recorded with their places. A later cut of the buffer leads back to a write if the place
-of the cut is known, also if a device computes this place from its own number. A matmul or a concatenation ends a route,
-because the elements of its result have no single source.
+A route follows an array through operations that keep its size (including sums and loops), and through slices of a
+received array. If the array is written into a buffer, and a later operation reads the buffer at the same place, the
+route continues. The place must be known, but each device may compute the place from its own number. A matmul
+or a concatenation ends a route, because the elements of its result have no single source.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from grader.wire.frames import dtype_of
+from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-MOST_STEPS = 20_000  # operations, with loops unrolled
+MOST_STEPS = 20_000  # largest number of operations, with loops unrolled
 MOST_HOPS = 64
-MOST_WRITES = 256  # most tracked writes into one buffer
+MOST_WRITES = 256  # largest number of tracked writes into one buffer
 KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
@@ -34,7 +32,13 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One permute of a route, the hop before it, and (``holds``) the source of each device's data; None for zeros."""
+    """One permute of a route.
+
+    Attributes:
+        before: the hop before this hop; None for the first hop.
+        count: number of hops up to this hop.
+        holds: for every device, the source of its data after this hop; None if the data are zeros.
+    """
 
     op: Operation
     before: Hop | None
@@ -44,12 +48,13 @@ class Hop:
 
 @dataclass(frozen=True)
 class Route:
-    """Data that permutes pass on, round by round.
+    """The path of data that permutes send on from device to device, one permute per round.
 
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: for every device the source of its data, before the first round and after each round; None for zeros.
+        holds: for every device, the source of its data before the first round and after each round; None if the data
+            are zeros.
     """
 
     axes: tuple[str, ...]
@@ -80,8 +85,8 @@ class _Held:
         sources: for every device, the device that its part of the value comes from.
         hop: the last hop that brought the value; None if the value never moved.
         writes: blocks that were written over the value, oldest first.
-        mixed: unknown data was written over the value, too.
-        numbers: the integer on every device, if the value is a single known integer.
+        mixed: True if data of unknown origin was written over the value.
+        numbers: for every device, the value as an integer, if the value has one element and is known.
     """
 
     sources: Sources
@@ -101,7 +106,7 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A block written into a buffer: its start on each device (None: not written), its shape, and its content."""
+    """A block written into a buffer: its start on each device (None for no write), its shape, and its content."""
 
     starts: tuple[Place | None, ...]
     shape: Place
@@ -155,7 +160,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return the content with the most hops, among operands as large as the result."""
+        """Return the content of the operand with the most hops, among the operands that have the result's size."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
@@ -196,7 +201,10 @@ class _RouteWalk:
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
 
     def starts(self, whole: Place, part: Place, brought: Sequence[_Held]) -> list[Place | None] | None:
-        """Return where a part begins on each device, clamped so that the part fits; None if unknown."""
+        """Return where a part begins on each device; None if unknown.
+
+        As in XLA, a start that is out of range is moved to the nearest start at which the part fits.
+        """
         known = [held.numbers for held in brought]
         if len(known) != len(whole) or None in known:
             return None
@@ -205,7 +213,10 @@ class _RouteWalk:
         return [tuple(min(max(at, 0), most) for at, most in zip(place, room, strict=True)) for place in places]
 
     def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
-        """Return shape and places of a scatter that replaces one entry of a dimension; a place out of range is None."""
+        """Return the shape and the places that a scatter writes, if the scatter writes one index of a dimension.
+
+        A place that is out of range is None.
+        """
         if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
             return (), None
         update = self.shape(op.operands[2])
@@ -242,7 +253,7 @@ class _RouteWalk:
 
 
 def _standing(held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
-    """Return the content of a part of a buffer on one device; None if the part spans several blocks."""
+    """Return the content of a buffer's part at ``start`` on one device; None if the part is in several blocks."""
     assert start is not None
     for write in reversed(held.writes):
         at = write.starts[device]
@@ -265,72 +276,3 @@ def _route(last: Hop, own: Sources) -> Route:
     hops.reverse()
     axes = [axis for hop in hops if hop.op.communication for axis in hop.op.communication.axes]
     return Route(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), (own, *(hop.holds for hop in hops)))
-
-
-Numbers = tuple[int, ...]
-MOST_DEVICES = 64  # most devices for which numbers are computed
-LIMIT = 1 << 63
-
-COMPARED: dict[str, Callable[[int, int], bool]] = {
-    "EQ": operator.eq, "NE": operator.ne, "GE": operator.ge, "GT": operator.gt, "LE": operator.le, "LT": operator.lt,
-}  # fmt: skip
-
-
-def _quotient(a: int, b: int) -> int:
-    """Divide integers towards zero, as XLA does."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-MADE: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "add": operator.add,
-    "and": operator.and_,
-    "broadcast_in_dim": int,
-    "clamp": lambda low, n, high: min(max(n, low), high),
-    "convert": int,
-    "copy": int,
-    "divide": _quotient,
-    "maximum": max,
-    "minimum": min,
-    "multiply": operator.mul,
-    "negate": operator.neg,
-    "or": operator.or_,
-    "remainder": lambda a, b: a - b * _quotient(a, b),
-    "reshape": int,
-    "select": lambda which, yes, no: yes if which else no,
-    "sign": lambda n: (n > 0) - (n < 0),
-    "subtract": operator.sub,
-}
-
-
-def computed(op: Operation, program: Operations, operands: Sequence[Numbers | None]) -> Numbers | None:
-    """Return the integer value of an operation's result on each device.
-
-    Args:
-        operands: values of the operation's operands; None if unknown.
-
-    Returns:
-        The integers by device; None if the result is unknown or not a single integer. An integer may exceed its dtype.
-    """
-    devices, result = math.prod(program.mesh.values()), program.values[op.results[0]]
-    kind = dtype_of(result.dtype).kind
-    if math.prod(result.shape) != 1 or kind not in "iub" or devices > MOST_DEVICES:
-        return None
-    if op.name == "constant" and op.number is not None:
-        return (op.number,) * devices
-    if op.name == "partition_id":
-        return tuple(range(devices))
-    function = COMPARED.get(op.direction) if op.name == "compare" else MADE.get(op.name)
-    known = [numbers for numbers in operands if numbers is not None]
-    if function is None or not known or len(known) < len(operands):
-        return None
-    return _applied(function, known, 0 if kind == "u" else -LIMIT)
-
-
-def _applied(function: Callable[..., Any], operands: Sequence[Numbers], least: int) -> Numbers | None:
-    """Apply a function on each device; None if a result is below ``least`` or above 64 bits, or divides by zero."""
-    try:
-        numbers = tuple(int(function(*each)) for each in zip(*operands, strict=True))
-    except ZeroDivisionError:
-        return None
-    return numbers if all(least <= n < LIMIT for n in numbers) else None

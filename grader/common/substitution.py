@@ -1,8 +1,9 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-Each dimension whose size differs in the large call has a prime factor of its own in the small call, larger than the
-number of devices. So the prime factors of a size show which dimensions the size is made of, and the size in the large
-program is unique: 26 = 2 * 13 becomes 2 * T if 13 stands for T. Sizes without such a prime factor do not change.
+If a dimension's size differs in the large call, the size in the small call has a prime factor that no other dimension
+has and that is larger than the number of devices. So the prime factors of a size show which dimensions the size is made
+of, and the size in the large program is unique. For example, if dimension T has size 13 in the small call, 26 = 2 * 13
+becomes 2 * T. Sizes without the prime factor of a dimension do not change.
 """
 
 from __future__ import annotations
@@ -14,17 +15,24 @@ from fractions import Fraction
 
 
 class Ambiguous(ValueError):
-    """A dimension or an axis has no prime factor of its own. The message names the dimension or axis, and a remedy."""
+    """A dimension or an axis has no prime factor that identifies it.
+
+    The message names the dimension or axis, and a remedy.
+    """
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """How sizes grow from the small to the large program. ``ratios``: by prime factor, the growth of that factor."""
+    """Convert a size in a program on small arrays to the size in the same program on large arrays.
+
+    Attributes:
+        ratios: by prime number. A size is multiplied by the prime's ratio each time that the prime divides the size.
+    """
 
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program; a fraction if no whole number fits."""
+        """Return the size in the large program for a size in the small program. The result may be a fraction."""
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size
@@ -37,14 +45,14 @@ class Substitution:
 def substitution(
     small: Mapping[str, int], large: Mapping[str, int], small_mesh: Mapping[str, int], large_mesh: Mapping[str, int]
 ) -> Substitution:
-    """Return the substitution from a small call's dimensions and axes to a large call's dimensions and axes.
+    """Return the conversion of sizes in a small call's program to sizes in the same program of a large call.
 
     Args:
         small, large: sizes of dimensions by name.
-        small_mesh, large_mesh: sizes of the same axes by name.
+        small_mesh, large_mesh: sizes of mesh axes by name; both meshes have equal axis names.
 
     Raises:
-        Ambiguous: a dimension or an axis with two sizes has no prime factor of its own.
+        Ambiguous: a dimension or an axis whose small and large sizes differ has no prime factor that identifies it.
     """
     axes = _of_axes(small_mesh, large_mesh)
     devices = math.prod(small_mesh.values())
@@ -57,8 +65,8 @@ def substitution(
         own = [p for p in _primes(size) if p > devices and not any(n % p == 0 for n in others)]
         if not own:
             raise Ambiguous(
-                f"the dimension {dim} of {size} stands for {large[dim]}: give it a prime factor of its own larger than "
-                f"{devices}, the number of devices, such as {_next_prime(devices, others)}"
+                f"the dimension {dim} of {size} stands for {large[dim]}: choose a size with a prime factor larger than "
+                f"{devices} (the number of devices) that no other dimension has, such as {_next_prime(devices, others)}"
             )
         ratios[max(own)] = ratio
     return Substitution(ratios)
@@ -70,7 +78,7 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
                 f"the mesh axis {axis} of {size} devices stands for {large[axis]}: "
-                "give it a prime of its own, such as 3 or 5"
+                "give it a prime size that no other axis has, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
 

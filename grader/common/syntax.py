@@ -13,9 +13,10 @@ _one = threading.Lock()
 def parse(text: str) -> ast.Module:
     """Parse Python source in one thread at a time, and retry if CPython miscounts the depth of the syntax tree.
 
-    CPython up to 3.11.7 and 3.12.1 counts this depth per interpreter, not per thread: two threads that parse at once
-    end in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock separates the
-    grader's own threads. The retry covers libraries that parse at the same time (Jinja's lexer, ``inspect``).
+    CPython up to 3.11.7 and 3.12.1 counts the depth of the syntax tree per interpreter, not per thread: two threads
+    that parse at once end in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock
+    lets only one of the grader's threads parse at a time. The retry is for libraries that parse without the lock
+    (Jinja's lexer, ``inspect``).
     """
     return _parsed(text, "exec")
 
@@ -30,7 +31,7 @@ def _parsed(text: str, mode: str) -> Any:
         try:
             with _one:
                 return ast.parse(text, mode=mode)  # noqa: TID251
-        except SystemError:  # CPython's bug: bad source raises SyntaxError, ValueError, RecursionError or MemoryError
+        except SystemError:  # a bug of CPython, so try again; bad source raises other errors
             if not left:
                 raise
     raise AssertionError

@@ -1,4 +1,4 @@
-"""``course.yaml``, the exercises of its solutions, and the files that learners get.
+"""Load a course from its folder, and make the files that learners get.
 
-The package reads the folder of a course, and makes a ``Course`` and the release that ``build`` writes.
+The package reads ``course.yaml`` and the exercises into a ``Course``, and makes the files that ``build`` writes.
 """

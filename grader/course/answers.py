@@ -21,5 +21,5 @@ def answer_by(author: Question | Misconception, question: Question, params: Mapp
     try:
         kind = kind_of(question, params)
         return kind.written(wanted(question, author.fn, params, kind))
-    except Exception as error:  # the function is the author's
+    except Exception as error:  # the author's function may raise any error
         raise CourseError(f"{author.name} has no answer: {type(error).__name__}: {error}") from None

@@ -19,12 +19,12 @@ KEPT = "exercises.bak"
 
 @dataclass(frozen=True)
 class Built:
-    """Paths below ``exercises/`` by outcome.
+    """Paths below ``exercises/``, grouped by what ``build`` did with the files.
 
     Attributes:
-        changed: written or removed.
-        left: kept, because a person edited the file after ``build`` wrote it.
-        saved: for each file that ``force`` replaced, the new path of the old file below the course's folder.
+        changed: files that ``build`` wrote or removed.
+        left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
+        saved: for each file that ``force`` replaced, the path below the course's folder to which the old file moved.
         unusable: for each exercise that cannot be used, one line with the reason; the exercise's files stay unchanged.
     """
 
@@ -37,7 +37,8 @@ class Built:
 def build(course: Course, *, force: bool = False) -> Built:
     """Write ``exercises/``. Replace and remove only files that ``build`` wrote and people did not edit.
 
-    ``exercises/.built`` records the files that ``build`` wrote, in the format of sha256sum. All other files stay.
+    ``exercises/.built`` records the files that ``build`` wrote, in the format of sha256sum. Files that are not in this
+    record stay unchanged.
 
     Args:
         force: move edited files to ``exercises.bak/``, and replace them.
@@ -94,7 +95,10 @@ def stale(course: Course, made: Made | None = None) -> list[str]:
 
 
 def _written(folder: Path) -> dict[str, set[str]]:
-    """Return the digests of each file that ``build`` wrote: two if git merged two records. Skip invalid lines."""
+    """Return the digests of each file that ``build`` wrote.
+
+    After a merge, a file can have two digests. Invalid lines are skipped.
+    """
     try:
         text = (folder / BUILT).read_text(encoding="utf-8", errors="replace")
     except OSError:

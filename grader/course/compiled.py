@@ -1,6 +1,7 @@
 """Published results of the TPU compiler on the course's own programs: numbers and a digest, without program text.
 
-Learners whose program is identical see the program's step time without a compiler. Other learners see no step time.
+A learner's program that is identical to a published program gets its step time without a compiler. Other programs get
+no step time.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ SHIPPED, PUBLISHED = "solutions/compiled.json.xz", "compiled.json"
 
 @dataclass(frozen=True)
 class Compiled:
-    """The compiler's result for one program on one slice. All times are in picoseconds.
+    """The times and the memory that the compiler gives for one program on one slice. All times are in picoseconds.
 
     Attributes:
-        step: total time. products: time of matmuls. waiting: time when the core idles.
+        step: total time.
+        products: time of matmuls.
+        waiting: time when the core idles.
+        held: bytes of a device's memory that the program occupies.
+        by: the compiler.
         hidden: overlapped time and total time of each kind of collective.
-        held: bytes of a device's memory. by: the compiler.
     """
 
     step: int
@@ -38,9 +42,9 @@ class Compiled:
 
 
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
-    """Return the text of the file for learners, a line for each program of a reference; '' if the course has no file.
+    """Return the text of the file for learners, with one line for each program; '' if ``SHIPPED`` does not exist.
 
-    Raises ValueError if the shipped file cannot be read.
+    ``SHIPPED`` is the authors' file with the compiler's schedules. Raises ValueError if the file cannot be read.
     """
     path = root / SHIPPED
     if not path.is_file():
@@ -59,7 +63,7 @@ def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tupl
         title, _, on = name.rpartition(" on ")
         if (
             title.partition(".")[0] not in exercises or "schedule" not in answer
-        ):  # names such as "waits as f1.ag ..." are misconceptions
+        ):  # skip programs of misconceptions, whose titles begin with another name: "waits as f1.ag ..."
             continue
         schedule = from_json(answer["schedule"])
         try:
@@ -75,7 +79,7 @@ def _of(schedule: Schedule, on: str) -> Compiled:
 
 
 def key_of(program: str, on: str) -> str:
-    """Return the key of a program on a slice. ``program``: SHA-256 of its canonical form."""
+    """Return the key of a program on a slice. ``program``: SHA-256 of the program's canonical form."""
     return f"{program} on {on}"
 
 

@@ -1,4 +1,4 @@
-"""Check that files made from an author's file bind every name that these files use.
+"""Check that the files generated from an author's file bind every name that they use.
 
 ``build`` copies a function, a class, an import or ``NAME = value``. ``build`` does not copy any other statement that
 binds a name, such as a loop or ``a, b = f()``. Without this check, a learner's file would raise NameError.
@@ -24,7 +24,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
     Args:
         text: Python source that was made from the exercise.
-        kept: advice for the message: how an author marks a statement that the generated source needs.
+        kept: advice for the message: how an author marks a statement so that it is copied into the source.
     """
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)
@@ -47,7 +47,7 @@ def expect_bound_once(exercise: Exercise, parts: Sequence[Statement], names: Ite
         if len(binding) > 1:
             raise CourseError(
                 f"{place(exercise, binding[1])}: {name} is assigned twice; "
-                "assign it once, because learners' files get single statements"
+                "assign it once, because learners' files get only one of the two statements"
             )
 
 

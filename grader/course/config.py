@@ -75,8 +75,8 @@ class Config(Strict):
     """The content of course.yaml. ``seed`` is secret and absent from learners' files.
 
     ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``build`` writes
-    ``handed_out``: fingerprints of untouched stubs and notebooks. ``statement_words`` is the most words that ``verify``
-    allows in a statement before ``## Going further``; None allows any number.
+    ``handed_out``: fingerprints of untouched stubs and notebooks. ``statement_words`` limits the words of a statement
+    before ``## Going further``, for ``verify``; None is no limit.
     """
 
     name: str

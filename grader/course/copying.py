@@ -16,7 +16,7 @@ from grader.course.statements import Statement, lines_of
 
 
 def undecorated(statement: Statement) -> str:
-    """Return a function's or class's source without decorators, or a given constant's without ``exercise.given``."""
+    """Return a function's or class's source without decorators, or ``NAME = value`` for ``exercise.given(value)``."""
     node = statement.node
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         lines = lines_of(statement.text)
@@ -28,14 +28,14 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Return an expression with all lines but the first moved left by ``by`` columns, unless its meaning changes."""
+    """Remove ``by`` blanks at the start of an expression's second and later lines, unless this changes the meaning."""
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
 
 
 def specification(part: Statement) -> str:
-    """Return a function's source up to the end of the docstring, without code after the docstring on its last line."""
+    """Return a function's source up to the docstring's closing quotes, without code that follows the quotes."""
     assert isinstance(part.node, ast.FunctionDef)
     name, doc = part.node.name, part.node.body[0]
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
@@ -53,12 +53,12 @@ def reworded(part: Statement, text: str) -> Statement:
 
 
 def alone(part: Statement) -> Statement:
-    """Return an assignment without other statements on its lines, such as one after a semicolon."""
+    """Return an assignment without other statements on its lines, such as a statement after a semicolon."""
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 
 
 def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
-    """Return the author's source of ``node``: the statement ``part``, or an expression or keyword in it."""
+    """Return the author's source of ``node``, which is the statement ``part`` or an expression or keyword in it."""
     first = (part.node.end_lineno or 1) - len(lines_of(part.text)) + 1
     text = ast.get_source_segment("\n" * (first - 1) + part.text, node)
     assert text is not None
@@ -66,7 +66,7 @@ def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
-    """Return the source of a call with the author's positional arguments and the given keywords."""
+    """Return the source of a call with the author's positional arguments, and with ``keywords`` as its keywords."""
     arguments = [*(copied(part, a) for a in call.args), *keywords]
     return f"{copied(part, call.func)}({', '.join(arguments)})"
 

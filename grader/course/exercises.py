@@ -18,7 +18,8 @@ from typing import Any
 import jinja2
 
 from grader.course.config import GRADING, CourseError
-from grader.exercise import AuthorError, Call, Exercise
+from grader.exercise import AuthorError, Exercise
+from grader.exercise.declarations import judged_calls
 from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
@@ -30,13 +31,13 @@ _NAMED = threading.Lock()  # held while an exercise is importable by name, becau
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     """Execute an author's file and the grading file beside it. Raises CourseError with the faulty line."""
     try:
-        source = path.read_text(encoding="utf-8")
+        source = _text(path)
     except OSError:
         raise CourseError(f"{path} is missing; write it with `shardlings new {module}/{name}`") from None
     space = _executed(path, f"shardlings_course_{name}", source)
     exercise = space.__dict__.get("exercise")
     if not isinstance(exercise, Exercise):
-        raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
+        raise CourseError(f"{path}: no `exercise = Exercise(...)` at the top of the file")
     exercise.id, exercise.module, exercise.source = name, module, source
     exercise.spaces = [vars(space)]
     document = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 does not dedent docstrings
@@ -45,21 +46,30 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
     exercise.data = data_in(path.parent / GRADING)
-    _expect_questions(path, exercise)
     for question in exercise.questions.values():
         question.usual_rtol = rtol
+        if question.name in exercise.figures:
+            question.figures = tuple(exercise.figures[question.name])
+    _expect_questions(path, exercise)
     return exercise
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise CourseError(f"{path} cannot be read: {error}") from None
+
+
 def divided(document: str) -> tuple[str, str]:
-    """Return a statement's text above and below the line ``## Going further``; without this line, all text and ''."""
+    """Return a statement's text above and below the line ``## Going further``; without this line, (text, '')."""
     found = re.search(rf"^{FURTHER}[ \t]*$", document, re.MULTILINE)
     return (document[: found.start()], document[found.end() :]) if found else (document, "")
 
 
 def expect_devices(exercise: Exercise, devices: int) -> None:
     """Raise CourseError if a call that is run has a mesh of more than ``devices`` devices."""
-    calls = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call) and not call.timing]
+    calls = [call for call in judged_calls(exercise.checks.values()) if not call.timing]
     for mesh in (m for call in calls for m in call.meshes):
         need = math.prod(mesh.values())
         if need > devices:
@@ -112,9 +122,12 @@ def _executed(path: Path, name: str, source: str) -> types.ModuleType:
 
 
 def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
-    """Execute the grading file (checks and misconceptions), if there is one. This file imports the exercise by name."""
+    """Execute the grading file (checks and misconceptions), if there is one.
+
+    The grading file imports names from the exercise's file.
+    """
     try:
-        exercise.grading_source = path.read_text(encoding="utf-8")
+        exercise.grading_source = _text(path)
     except FileNotFoundError:
         return
     learners = {**exercise.tasks, **exercise.questions}
@@ -124,26 +137,26 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     exercise.spaces = [*exercise.spaces, vars(second)]
     for name in sorted(vars(second).keys() & vars(space).keys()):  # build copies the names of both files into one file
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
-            raise CourseError(f"{path}: {name} has another value in {space.__file__}; give it another name")
+            raise CourseError(f"{path}: {name} has another value in {space.__file__}; rename one of them")
     for name, thing in {**exercise.tasks, **exercise.questions}.items():
         if name not in learners:  # learners' files contain only names of the exercise's own file
             line = _line_of_function(thing.fn)
             raise CourseError(
-                f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"
+                f"{path}:{line}: {name} is neither a check nor a misconception; declare it in {space.__file__}"
             )
     if _proofs(exercise) == before:
-        raise CourseError(f"{path}: declares no check and no misconception of the `exercise` in {space.__file__}")
+        raise CourseError(f"{path}: the file has no check and no misconception for the `exercise` in {space.__file__}")
 
 
 def data_in(folder: Path) -> str:
-    """Return SHA-256 over a folder's data files (all but Python files), which exercises may read; '' without any."""
+    """Return SHA-256 over a folder's data files (all but Python files), which exercises may read; '' if none."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""
 
 
 def _proofs(exercise: Exercise) -> int:
-    """Return the number of checks, misconceptions and alternatives, which a grading file may declare."""
+    """Return how many checks, misconceptions and alternatives the exercise has: the items of a grading file."""
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 

@@ -16,16 +16,16 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     """Return the course at ``start`` if given, else the working directory's course.
 
     Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
-    user did not name is used only outside of all submissions: not in ``handed_in``, not in folders in which nbgrader
-    keeps submissions, not inside a second course, and not owned by a different user.
+    user did not name is refused if it is in ``handed_in``, in a folder in which nbgrader keeps submissions, inside a
+    second course, or owned by a different user.
 
     Args:
-        start: a course.yaml or its folder. This course is trusted, because the user named it.
+        start: a course.yaml or its folder. A course at ``start`` is trusted, because the user named it.
         handed_in: the submissions to be graded or checked.
         packaged: fall back to the course installed with the package; callers must report this fallback to the user.
 
     Raises:
-        CourseError: there is no course, or the course is not trusted unless the user names it.
+        CourseError: there is no course, or the user must name the course, because it is not trusted.
     """
     if start is not None:
         named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]
@@ -36,7 +36,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     if found := courses_above(here):
         if reason := _distrust(found, here, handed_in):
             raise CourseError(
-                f"{found[0]} {reason}; a course contains code; pass the course that you trust, --course FOLDER"
+                f"{found[0]} {reason}, and a course contains code; pass the course that you trust, --course FOLDER"
             )
         return load_course(found[0])
     if packaged and (PACKAGED / "course.yaml").is_file():
@@ -63,7 +63,7 @@ def _course_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
-    """Return why the innermost course of ``found`` is not trusted unless the user names it; '' if it is trusted."""
+    """Return why the user must name the innermost course of ``found`` to make it trusted; '' if it is trusted."""
     inner = found[0].parent.resolve()
     for path in handed_in:
         if inner.is_relative_to(path.resolve()):

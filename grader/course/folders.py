@@ -19,7 +19,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
         raise CourseError(f"{folder} exists and is not an empty folder; name a new one")
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    near = place if folder.exists() else place.parent  # a shell in the empty folder stays in this folder
+    near = place if folder.exists() else place.parent  # keep an empty folder, because a shell may be in it
     unfinished = near / f".tmp-{secrets.token_hex(8)}"
     try:
         write_files(unfinished, files)

@@ -29,7 +29,7 @@ class Course:
 
     Attributes:
         root: the folder of course.yaml.
-        solved: True if the solutions are here (author, TA, self-study), False in a release.
+        solved: True if the course has the solutions (author, TA, self-study), False in a release.
         exercises: by id, in course order; loaded on first use.
     """
 
@@ -56,7 +56,7 @@ class Course:
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def module_called(self, name: str) -> Module | None:
-        """Return the module that ``name`` means, as in ``select``; None if ``name`` means no single module."""
+        """Return the module that ``name`` means, as in ``select``; None if it does not mean exactly one module."""
         try:
             meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
         except CourseError:
@@ -67,7 +67,7 @@ class Course:
         """Return exercise ids for names of exercises and modules, or their prefixes (``c3``, ``03``, ``c3_con``).
 
         Args:
-            names: all exercises if empty.
+            names: what the user typed; if empty, return all exercises.
 
         Raises:
             CourseError: a name is unknown (the message suggests a name) or ambiguous (the message lists candidates).
@@ -91,21 +91,25 @@ class Course:
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """Return advice for an unlisted exercise with this name or prefix; '' without such an exercise."""
+        """Return advice to list the exercise with this name or prefix in course.yaml; '' if no such file exists."""
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """Return the exercises that ``names`` select. Raises CourseError, ending with ``then``, if there are none."""
+        """Return the exercises that ``names`` select.
+
+        If ``names`` select no exercise, raises CourseError with a message that ends in ``then``.
+        """
         if found := self.select(list(names)):
             return found
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return the exercises that ``name`` means, or the exercise with the part ``name`` and the part's full name.
+        """Return (exercises that ``name`` means, None); for a part such as a task, (its exercise, its full name).
 
         Args:
-            parts: returns the names of an exercise's parts, such as tasks or questions; any unique prefix works.
+            parts: returns the names of an exercise's parts, such as tasks or questions; ``name`` may be a unique prefix
+                of a part's name.
 
         Raises:
             CourseError: the name is unknown or ambiguous.
@@ -126,8 +130,8 @@ class Course:
         return self.root / module / PUBLIC / f"{exercise}.py"
 
     def exercise(self, name: str) -> Exercise:
-        """Load an exercise. Raises CourseError if its file is missing or has a wrong declaration."""
-        with self._lock:  # two threads that import exercises at once would fail
+        """Load an exercise. Raises CourseError if the exercise's file is missing or has a wrong declaration."""
+        with self._lock:  # two threads that import exercises at the same time would fail
             if name not in self._loaded:
                 # Imported late, because the module loads NumPy, which reading course.yaml does not need.
                 from grader.course.exercises import expect_devices, load_exercise
@@ -155,7 +159,7 @@ class Course:
 
     @property
     def handed_out(self) -> frozenset[str]:
-        """Fingerprints of untouched stubs and notebooks. A submission's changed files go before its untouched files."""
+        """Fingerprints of the stubs and notebooks that learners get, to recognize files without changes."""
         given = self.root / "exercises" / "course.yaml"
         if self.solved and given.is_file():
             return load_course(given).handed_out
@@ -170,7 +174,7 @@ class Course:
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return the question's parameters: this student's, or the parameters that all students share."""
+        """Return the question's parameters: the parameters of ``student``, or of all students if they share them."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None
@@ -180,7 +184,7 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Return a digest of everything that verdicts depend on, without deadlines, late penalties and text lengths."""
+        """Return a digest of all that verdicts depend on, without deadlines, late penalties and ``statement_words``."""
         left_out = {"late": True, "statement_words": True, "modules": {"__all__": {"deadline"}}}
         config = self.config.model_dump_json(exclude=left_out)
         text = config + "".join(self.exercise(e).digest for e in exercises)
@@ -189,8 +193,9 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in the course that the results of an exercise's checks depend on.
 
-        The digest covers nothing in ``course.yaml``. Every cache key contains the devices and limits anyway, and the
-        inputs change with the seed. The other fields concern questions, points and other exercises.
+        The digest leaves out ``course.yaml``. Cache keys contain the devices and limits in ``course.yaml`` separately,
+        and the inputs, which a new seed changes. All other fields of ``course.yaml`` concern questions, points and
+        other exercises.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

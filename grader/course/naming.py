@@ -8,19 +8,22 @@ from grader.common.text import near
 from grader.course.config import CourseError
 
 MANY = 20
-"""The most names that one line lists. A longer list shows the first names, and the command that lists all names."""
+"""One line lists at most this many names. A longer list shows the first names, and the command that lists all names."""
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
-    """Return the name itself, all names with these first words (``c3``, ``03``), or the name with the prefix ``c3_c``.
+    """Return the names that ``name`` means.
 
-    Case is ignored: titles write ``C3`` for ``c3``.
+    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with the words of
+    ``name`` (``c3``, ``03``). If there are none, return the only name with the prefix ``name`` (``c3_c``). Case is
+    ignored: titles write ``C3`` for ``c3``.
 
     Args:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (the message suggests one), or a prefix within a word is ambiguous.
+        CourseError: no name matches (the message suggests a name), or several names begin with ``name``, which ends
+            within a word.
     """
     if name in names:
         return [name]

@@ -151,7 +151,7 @@ def setup(course: Course) -> str:
 
 
 def badge(course: Course, module: str) -> str:
-    """Return the link that opens the notebook in Colab; '' if course.yaml names no place on GitHub."""
+    """Return the link that opens the notebook in Colab; '' if course.yaml names no ``repository`` on GitHub."""
     if not course.config.repository:
         return ""
     path = course.config.repository.removeprefix("https://github.com/").replace("/tree/", "/blob/", 1)

@@ -15,7 +15,7 @@ their shardings."""
 
 
 def further(exercise: Exercise) -> str:
-    """Return the text that learners read below their code, with its heading; '' without such a text."""
+    """Return the text that learners read below their code, with its heading; '' if the exercise has no text there."""
     return f"{FURTHER}\n\n{exercise.further}" if exercise.further else ""
 
 
@@ -39,7 +39,7 @@ def module_text(course: Course, module: str) -> str:
     text = "\n".join(_written(course, module).splitlines()[1:]).strip()
     exercises = map(course.exercise, course.usable(course.module(module).exercises)[0])
     traced = any(task.kind != "function" for exercise in exercises for task in exercise.tasks.values())
-    if traced and TRACED not in text:  # a learner's README.md has the paragraph already
+    if traced and TRACED not in text:  # a learner's README.md already has this paragraph
         text = f"{text}\n\n{TRACED}".strip()
     return text
 

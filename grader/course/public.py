@@ -11,6 +11,7 @@ from grader.course.copying import alone, called, copied, quotable, reworded, spe
 from grader.course.pages import whole
 from grader.course.statements import Statement, names_reached, statements, word_of
 from grader.exercise import Cases, Exercise
+from grader.judging.answers import figures_of, names_a_chip
 from grader.judging.seen import encode_outcome, reference_outcome
 from grader.wire.frames import encode
 
@@ -46,7 +47,7 @@ def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[st
     """
     match part.kind:
         case "exercise":
-            return _with_hidden_points(exercise, part)
+            return _without_answers(exercise, part)
         case "given" | "helper":
             return alone(part)
         case "task" | "question":
@@ -58,12 +59,18 @@ def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[st
     return None
 
 
-def _with_hidden_points(exercise: Exercise, part: Statement) -> Statement:
-    """Add ``hidden_points=2.0`` to ``Exercise(...)``, so that learners see the points of hidden checks."""
+def _without_answers(exercise: Exercise, part: Statement) -> Statement:
+    """Add to ``Exercise(...)`` what a learner's file needs from hidden checks and answers.
+
+    ``hidden_points=2.0``: the points of hidden checks. ``figures={...}``: for each question, the numbers of
+    the hardware table that the answer uses.
+    """
     points = sum(c.points for c in exercise.checks.values() if not c.public)
+    figures = {q.name: sorted(figures_of(q)) for q in exercise.questions.values() if names_a_chip(q)}
+    added = {"hidden_points": points, "figures": figures}
     match part.node:
-        case ast.Assign(value=ast.Call() as call) if points:
-            keywords = [*(copied(part, k) for k in call.keywords), f"hidden_points={points!r}"]
+        case ast.Assign(value=ast.Call() as call) if any(added.values()):
+            keywords = [*(copied(part, k) for k in call.keywords), *(f"{k}={v!r}" for k, v in added.items() if v)]
             return reworded(part, f"exercise = {called(part, call, keywords)}\n")
     return alone(part)
 
@@ -118,12 +125,12 @@ def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
 
 
 def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
-    """Return whether a file of the exercise declares ``cases`` under the name ``name``."""
+    """Return whether one of the exercise's files assigns ``cases`` to ``name``."""
     return any(space.get(name) is cases for space in exercise.spaces)
 
 
 def _after_public_only(part: Statement, public: set[str]) -> Statement:
-    """Return a check, without the keyword ``after`` if ``after`` names a hidden check."""
+    """Return a check. If the keyword ``after`` names a hidden check, leave out this keyword."""
     call = _check_decorator(part)
     keywords = [
         copied(part, k) for k in call.keywords
@@ -133,20 +140,23 @@ def _after_public_only(part: Statement, public: set[str]) -> Statement:
 
 
 def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) -> dict[int, Statement]:
-    """Add private values that kept statements use. A kept statement that uses a private function is an error."""
+    """Add the author's private constants that learners' statements (``kept``) need.
+
+    Raises CourseError if such a statement uses a private function.
+    """
     private = {p.name: (place, p) for place, p in enumerate(parts) if p.kind == "private" and p.name}
     reached = names_reached([_plain(p.node) for p in kept.values()], {n: p.node for n, (_, p) in private.items()})
     for name in sorted(reached):
         if not isinstance(private[name][1].node, ast.Assign):
             raise CourseError(
-                f"learners' code uses the private function {name}; mark it with @exercise.given, "
-                "or with @exercise.helper if only checks need it, or make the check that uses it hidden"
+                f"learners' code uses the private function {name}; mark it with @exercise.given. "
+                "If only a public check uses it, mark it with @exercise.helper instead, or make the check hidden"
             )
     return kept | {place: alone(part) for place, part in (private[name] for name in reached)}
 
 
 def _plain(node: ast.stmt) -> ast.stmt:
-    """Return a function with its decorators moved into its body, so that names in decorators count as used."""
+    """Return an ``ast.Module`` with a function's decorators and body, so that a search finds names in both."""
     if not isinstance(node, ast.FunctionDef):
         return node
     decorators = [ast.Expr(d) for d in node.decorator_list]
@@ -154,7 +164,7 @@ def _plain(node: ast.stmt) -> ast.stmt:
 
 
 def _refuse_hidden(exercise: Exercise, body: list[Statement]) -> None:
-    """Raise CourseError if hidden sizes or data outside of a call's keywords would be released."""
+    """Raise CourseError if learners would get hidden sizes or data, for example from a ``**`` dict in a call."""
     nodes = [n for part in body for n in ast.walk(part.node)]
     words = {n.arg for n in nodes if isinstance(n, ast.keyword)}
     words |= {k.value for n in nodes if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)}
@@ -167,7 +177,7 @@ def _refuse_hidden(exercise: Exercise, body: list[Statement]) -> None:
 
 
 def _used_imports(parts: list[Statement], kept: list[Statement]) -> str:
-    """Return the imports that kept statements need, one line for each name, without repeats."""
+    """Return the imports that the statements ``kept`` need: one line for each name, without repeats."""
     used = {n.id for part in kept for n in ast.walk(part.node) if isinstance(n, ast.Name)}
     found = []
     for node in (p.node for p in parts):

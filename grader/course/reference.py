@@ -38,7 +38,10 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Rename the misconception to its task. A misconception that uses the task gets the solution as ``right_TASK``."""
+    """Rename the misconception's function to the task's name.
+
+    If the misconception calls the task, add the solution as ``right_TASK``.
+    """
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)
     without_task = _renamed(wrong, {task: right})

@@ -1,7 +1,7 @@
 """All files that learners get, chosen by an allow-list.
 
-Each top-level statement of an author's file has a kind. A generated file includes only statements of listed kinds, so
-a statement that an author forgets to mark is missing rather than leaked.
+Each top-level statement of an author's file has a kind, such as task, check or import. A generated file includes only
+statements of listed kinds. So a statement that an author forgot to mark is missing in the file, and is not leaked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises. A notebook is made only if all its exercises are.
+    """Return the files that learners get for the usable exercises. A notebook is made only if all its exercises are
+    usable.
 
     Raises CourseError for a problem with the whole course.
     """
@@ -101,7 +102,7 @@ def handed_out_texts(course: Course, module: str) -> list[str]:
 
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
-    """Yield the stubs and notebooks as sources, as if a student had submitted the unchanged files."""
+    """Yield the stubs and notebooks in the form of submitted sources."""
     for path, text in made.items():
         if path.endswith(".ipynb"):
             cells = notebook_format().reads(text, as_version=4).cells

@@ -14,13 +14,18 @@ from grader.course.loading import Course
 from grader.exercise import Exercise
 
 OPEN, CLOSE = "<!-- sources, by `shardlings build` -->", "<!-- end of sources -->"
-NOTHING = "nothing to settle"  # marks an item that needs no exercise
+NOTHING = "nothing to settle"  # ``where`` begins with these words if no exercise covers the item
 LETTER = re.compile(r"\b([A-Z])(\d{1,2})\b(?: to \1(\d{1,2})\b)?")  # C5, C2 to C4; not H100
 NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
 class Item(Strict):
-    """A point of a cited source, in our words, and the exercise that covers the point (C5), with declared names."""
+    """A point of a cited source.
+
+    Attributes:
+        item: the point, in our words.
+        where: the exercises that cover the point, such as C5, and names of their tasks, checks or questions.
+    """
 
     item: str
     where: str
@@ -43,7 +48,7 @@ def read_sources(course: Course) -> tuple[CitedSource, ...]:
 
 
 def source_problems(course: Course) -> Iterator[str]:
-    """Yield a problem for each item that names no exercise or a missing name, and for outdated tables."""
+    """Yield a problem for each item without an exercise, for each unknown name in an item, and for outdated tables."""
     try:
         sources = read_sources(course)
         current = not sources or _readme(course, sources) is None
@@ -60,7 +65,7 @@ def source_problems(course: Course) -> Iterator[str]:
 
 
 def write_sources(course: Course) -> Path | None:
-    """Update the tables of ``solutions/README.md``. Return its path if it changed. Raises CourseError."""
+    """Update the tables of ``solutions/README.md``. Return the file's path if the file changed. Raises CourseError."""
     if not course.solved or not (sources := read_sources(course)):
         return None
     text, path = _readme(course, sources), _path(course).with_name("README.md")
@@ -79,7 +84,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
     if unknown:
         yield f"there is no exercise {unknown[0]}"
     if not letters and not item.where.startswith(NOTHING):
-        yield f"names no exercise; write one (C5), or {NOTHING!r} and why"
+        yield f"names no exercise; write one, such as C5, or {NOTHING!r} and why"
     of = [by_letter[letter] for letter in letters if letter in by_letter]
     for name in NAME.findall(item.where):
         if not any(name in _declared(exercise) for exercise in of):
@@ -87,7 +92,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, as C5 or C2 to C4. Names with other letters (W1) are skipped."""
+    """Return the exercises that a text names, such as C5, or C2 to C4. Skip names with letters outside ``letters``."""
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:

@@ -49,7 +49,7 @@ def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
 
 @lru_cache(256)
 def _counted_on(source: str, after: int, exercise: str) -> tuple[Statement, ...]:
-    """Return the grading file's statements, with line numbers that continue after ``after`` lines of the exercise."""
+    """Return the grading file's statements, with ``after`` (the exercise's number of lines) added to line numbers."""
     more = [s for s in _statements.__wrapped__(source) if not _imports_from(s.node, exercise)]
     for statement in more:
         ast.increment_lineno(statement.node, after)
@@ -89,7 +89,7 @@ def _one_by_one(source: str, node: ast.stmt, text: str) -> Iterator[tuple[ast.st
 
 
 def lines_of(text: str) -> list[str]:
-    """Return lines as Python counts them; ``splitlines`` also splits at a form feed."""
+    """Return the lines as Python counts them, unlike ``splitlines``, which also splits at a form feed."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
@@ -156,7 +156,7 @@ def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]
 
 
 def _free_names(node: ast.AST) -> set[str]:
-    """Return names that the node reads and does not bind (as an argument, a loop variable, a target)."""
+    """Return the names that the node reads, without names that it binds as an argument, loop variable or target."""
     nodes = list(ast.walk(node))
     bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
     bound |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}

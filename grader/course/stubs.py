@@ -1,4 +1,4 @@
-"""Make the learner's file: statement, given code, a place for each task and question, and the further text."""
+"""Make the learner's file: statement, given code, a place for each task and question, and the text 'Going further'."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def answer_line(question: Question) -> str:
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
-    """Return a question as a comment above the answer line, without numbers if numbers differ between students."""
+    """Return a question as a comment above the answer line. Numbers that differ between students are left out."""
     text = own_text(question, question.name) if params is None else question_text(question, params)
     paragraphs = text.split("\n\n")  # the author's line breaks have no meaning here
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
@@ -79,7 +79,7 @@ def question_comment(question: Question, params: dict[str, Any] | None) -> str:
 
 
 def own_text(question: Question, shown: str) -> str:
-    """Return the text of a question that differs between students: without numbers, or without its options."""
+    """Return the text for a question whose numbers or options differ by student, with the command that shows them."""
     run = f"run `shardlings show {shown}`."
     return f"Your numbers: {run}" if question.params else f"{render_text(question, {})}\n\nYour options: {run}"
 
@@ -87,7 +87,7 @@ def own_text(question: Question, shown: str) -> str:
 def question_text(question: Question, params: dict[str, Any]) -> str:
     """Return the question's text with ``params``.
 
-    Raises CourseError if the text does not render with these names, or if two options become the same.
+    Raises CourseError if the text does not render with ``params``, or if two options become equal.
     """
     try:
         return render_question(question, params)
@@ -102,7 +102,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Return the paragraph as one line. Lines about the unit, the model and the hardware stay separate."""
+    """Join a paragraph into one line, but keep the lines of a list, and the lines about unit, model and hardware."""
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines

@@ -21,7 +21,8 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` returns the values. ``needs`` names the ``related`` arguments, keywords and sizes.
+    ``draw(rng, shape, **related)`` returns the values. ``needs`` holds the names in ``related``: names of
+    other arguments of the call, of static keywords or of dimensions.
     """
 
     shape: tuple[int | str, ...]
@@ -95,9 +96,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
     Args:
-        draw: a function of a generator and the array's shape. Further parameters without defaults are passed by name:
-            earlier arguments of the call (as checks see them), static keywords and dimensions of the call, and ``mesh``
-            (the size of every axis). The drawn values may depend on nothing else.
+        draw: a function of a generator and the array's shape. If the function has further parameters without defaults,
+            the grader passes to each parameter the value of its name: an earlier argument of the call, a static
+            keyword, a dimension, or ``mesh`` (the size of every axis). The drawn values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 
@@ -116,7 +117,7 @@ def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Ar
 def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
     """Draw integers in ``low <= n < high``."""
     if not (isinstance(low, int) and isinstance(high, int) and low < high):
-        raise AuthorError(f"integers: low is {low!r} and high {high!r}: there are none between them")
+        raise AuthorError(f"integers: `low` is {low!r} and `high` {high!r}: `low` must be smaller than `high`")
     return _array(shape, spec, dtype, _Integers(low, high))
 
 
@@ -124,7 +125,7 @@ def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype:
 def axis(name: str) -> AxisSize:
     """Return the size of a mesh axis, to use in ``dims={"E": axis("x"), "T": 4 * axis("x") * axis("y")}``."""
     if not isinstance(name, str) or not name.isidentifier():
-        raise AuthorError(f'axis is of {declared.a(name)}, not of a name such as "x"')
+        raise AuthorError(f'`axis` is given {declared.a(name)}, not a name such as "x"')
     return AxisSize((name,))
 
 

@@ -1,4 +1,4 @@
-"""The questions of an Exercise: a method for each kind of answer, and their scenarios."""
+"""The questions of an Exercise: a method for each kind of answer, and a method that adds a scenario to a question."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class Asks:
         """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
-            params: values to draw from, by parameter. The text and the function use the drawn values.
-            title: the label in reports; by default the first sentence of the text that ends in a question mark.
+            params: for each parameter, the values from which the grader draws. The text and the function use the drawn
+                values.
+            title: the label in reports; by default the text's first sentence with a question mark at its end.
         """
         answer = questions.quantity(unit, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -57,7 +58,7 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., Iterable]], Question]:
-        """Declare a question with a PartitionSpec over these mesh axes as answer: ``return P("x", None)``."""
+        """Declare a question whose answer is a PartitionSpec over the mesh axes ``axes``: ``return P("x", None)``."""
         answer = questions.spec(axes)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
@@ -78,7 +79,8 @@ class Asks:
         The order of the options differs between learners.
 
         Args:
-            options: texts (Jinja2 templates) by key, or texts that are also their keys. Learners see the keys.
+            options: texts (Jinja2 templates) by key. If ``options`` is a list, each text is its own key. Learners see
+                the keys.
         """
         answer = questions.choice(options)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -100,7 +102,8 @@ class Asks:
 
         Args:
             options: as for ``choice``. At least one option applies, and not all options apply.
-            partial: a wrong list earns its share of the right options, less its share of the wrong options.
+            partial: whether a wrong list earns a part of the points. The part is (listed right options / all right
+                options) - (listed wrong options / all wrong options).
         """
         answer = questions.several(options, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -121,8 +124,9 @@ class Asks:
         """Declare a question that asks for an order; the function returns the list of all keys in the right order.
 
         Args:
-            items: texts by key, as the options of ``choice``.
-            partial: a wrong order earns the share of item pairs in the right order, less the share of all other pairs.
+            items: texts by key, in the same form as the options of ``choice``.
+            partial: whether a wrong order earns a part of the points. The part is (pairs of items in the right order -
+                pairs of items in the wrong order) / all pairs.
         """
         answer = questions.order(items, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -164,11 +168,12 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., Mapping[str, Any]]], Question]:
-        """Declare a question with a short table of numbers, or a few named numbers, as answer.
+        """Declare a question whose answer is a short table of numbers, or a few named numbers.
 
         Args:
             columns: the unit of each column.
-            rows: names of the rows. Return ``{row: {column: number}}``, or without rows ``{column: number}``.
+            rows: names of the rows. The function returns ``{row: {column: number}}``; without rows, ``{column:
+                number}``.
             partial: whether each right number earns its part of the points. If False, all numbers must be right.
         """
         answer = questions.table(columns, rows, rtol, partial)
@@ -191,7 +196,7 @@ class Asks:
 
         Args:
             rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text. Once a
-                person has graded an answer, the learner sees only the picked items.
+                person has graded an answer, the learner sees only the rubric items that the person picked.
         """
         answer = questions.written(rubric)
         return self._ask(answer, points=points, params=params, model="", where=where, hints=hints, title=title)
@@ -206,16 +211,16 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with the code of a task as answer. The staff reads the code and gives the points.
+        """Declare a question whose answer is the code of a task. The staff reads the code and gives the points.
 
         The function returns a description of good code for the staff.
 
         Args:
-            of: the task. Students hand in nothing else for this question.
-            rubric: as for ``written``.
+            of: the task. For this question, students hand in only the task's code.
+            rubric: see ``written``.
         """
         if not isinstance(of, Task):
-            raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise")
+            raise AuthorError(f"`of` is {declared.a(of)}, not a task of this exercise")
         answer = questions.code(of.name, rubric)
         return self._ask(answer, points=points, params={}, model="", where=None, hints=hints, title=title)
 
@@ -232,18 +237,19 @@ class Asks:
 
     @declared.spelt("exercise.scenario")
     def scenario(self, question: Question, facts: Callable[..., Scenario], *, published: Sequence[float] = ()) -> None:
-        """Name the chip, mesh and arrays of a question.
+        """Declare the chip, mesh and arrays that a question assumes.
 
         ``exercise.scenario(time, lambda chip, X, **_: Scenario(chip=chip, rings=(X,)))``
 
-        A scenario is a statement apart from its question, so that learners get the question without the scenario.
+        The scenario is declared separately from the question, because learners' files have no scenarios.
 
         Args:
             facts: a function of the question's parameters.
-            published: answers, in the question's unit, that no draw may have because they are published elsewhere.
+            published: answers, in the question's unit, that are published elsewhere; no draw of the parameters may have
+                such an answer.
         """
         if not isinstance(question, Question):
-            raise AuthorError(f"scenario is given {declared.a(question)}, not a question (@exercise.number)")
-        facts = declared.function("scenario", facts, "lambda X: Scenario(rings=(X,))")
+            raise AuthorError(f"`scenario` is given {declared.a(question)}, not a question (@exercise.number)")
+        facts = declared.function("`scenario`", facts, "lambda X: Scenario(rings=(X,))")
         declared.takes(f"the scenario of {question.name}", facts, question.params)
         question.scenario, question.published = facts, tuple(published)

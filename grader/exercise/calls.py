@@ -38,7 +38,7 @@ def declared_call(
     returns: Any,
     steps: Any,
 ) -> Call:
-    """Return the call with these arguments. Raises AuthorError for the first invalid argument."""
+    """Return the call of ``task`` with the arguments ``args``. Raises AuthorError for the first invalid argument."""
     arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
     _check_arrays(task, arguments, KEYWORDS)
     result = None if returns is None else results_tree(returns, args)
@@ -58,7 +58,7 @@ def declared_call(
 
 
 def at_sizes(call: Call, meshes: Any, dims: Any, hidden_dims: Any) -> Call:
-    """Return the call on these meshes with these sizes. Raises AuthorError if an array does not fit on a mesh."""
+    """Return ``call`` with other meshes and sizes. Raises AuthorError if an array does not fit on a mesh."""
     shown = declared.dims("dims", dims)
     hidden = declared.dims("hidden_dims", hidden_dims) or shown
     _same_names(call.task, "dims", "sizes", "dimensions", shown, hidden)
@@ -109,7 +109,7 @@ def _fit_out_specs(task: Task, result: Any) -> None:
 
 def _fit_steps(task: Task, steps: Any, result: Any) -> None:
     if not declared.whole(steps):
-        raise AuthorError(f"{task.name}: steps is {declared.a(steps)}, not a count: 1, 2, 3, ...")
+        raise AuthorError(f"{task.name}: `steps` is {declared.a(steps)}, not a count: 1, 2, 3, ...")
     if steps > 1 and (result is None or not any(leaf.feeds is not None for leaf in flat(result))):
         raise AuthorError(
             f"{task.name}: steps={steps} needs a result with an argument's name, to pass it to the next step: "
@@ -119,29 +119,32 @@ def _fit_steps(task: Task, steps: Any, result: Any) -> None:
 
 def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], result: Any) -> tuple[str, ...]:
     if cotangent is not None and not wrt:
-        raise AuthorError(f"{task.name}: a cotangent is for gradients: name their arguments, wrt=[...]")
+        raise AuthorError(f"{task.name}: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]")
     for name in declared.texts("wrt", wrt):
         if name not in args:
             raise AuthorError(
-                f"{task.name}: wrt names {name!r}, which is not an argument{declared.nearest(name, args)}"
+                f"{task.name}: `wrt` names {name!r}, which is not an argument{declared.nearest(name, args)}"
             )
         for leaf, array in leaves(args[name], name):
             if not is_inexact(dtype_of(array.dtype)):
                 raise AuthorError(
-                    f"{task.name}: wrt names {name!r}, and {leaf} is {array.dtype}, which has no gradient"
+                    f"{task.name}: `wrt` names {name!r}, and {leaf} is {array.dtype}, which has no gradient"
                 )
     if cotangent is not None:
         try:
             parts = fitted(cotangent, "" if result is None else names_of(result))
         except Misfit as misfit:
-            raise AuthorError(f"{task.name}: cotangent is {misfit}") from None
+            raise AuthorError(f"{task.name}: `cotangent` is {misfit}") from None
         if not any(part is not None for part in parts):
-            raise AuthorError(f"{task.name}: cotangent has no array; leave it out where the first result is a loss")
+            raise AuthorError(f"{task.name}: `cotangent` has no array; leave it out where the first result is a loss")
     return tuple(wrt)
 
 
 def _of_a_loss(result: Any) -> Any:
-    """Return cotangent 1 for the first result. Operations that use this program argument are the backward pass."""
+    """Return a tree of cotangents: 1 for the first result, which is a loss, and None for all other results.
+
+    The cotangent is an argument of the program, so that the operations of the backward pass depend on this argument.
+    """
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])
 
@@ -154,8 +157,8 @@ def _same_names(
     task: Task, word: str, what: str, names: str, shown: Mapping[str, Any], hidden: Mapping[str, Any]
 ) -> None:
     if shown.keys() != hidden.keys():
-        both = f"{', '.join(shown) or 'nothing'}, hidden_{word} of {', '.join(hidden) or 'nothing'}"
-        raise AuthorError(f"{task.name}: {word} gives {what} of {both}: both must name the same {names}")
+        both = f"{', '.join(shown) or 'nothing'}, `hidden_{word}` of {', '.join(hidden) or 'nothing'}"
+        raise AuthorError(f"{task.name}: `{word}` gives {what} of {both}: both must name the same {names}")
 
 
 def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:

@@ -39,7 +39,7 @@ class Task:
 
     @property
     def modes(self) -> tuple[bool, ...]:
-        """The values of ``check_vma`` to wrap a body with, in order."""
+        """The values of ``check_vma`` with which the grader wraps a body, in order."""
         return (True, False) if self.check_vma == "both" else (bool(self.check_vma),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -53,15 +53,16 @@ class Call:
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
         dims, static: sizes and keywords that learners can try, and that ``grade`` also uses.
-        hidden_dims, hidden_static: sizes (all unequal) and keywords that only ``grade`` uses. If ``hidden_static`` is
-            None, ``grade`` uses ``static``.
+        hidden_dims, hidden_static: sizes and keywords that only ``grade`` uses. No two dimensions have equal sizes. If
+            ``hidden_static`` is None, ``grade`` uses ``static``.
         wrt: arguments to differentiate with respect to.
         cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
             loss with cotangent 1.
         returns: the tree of the result; None if not declared.
-        steps: number of runs; a result named like an argument becomes that argument of the next step.
-        timing: for a timing call, where its program is laid out in time. A timing call's program never runs.
-        timed: for a timing call, the call of the same program at sizes that can be run; checks judge its values.
+        steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
+        timing: for a timing call, the TPU slice of the program's timeline. The program of a timing call never runs.
+        timed: for a timing call, the call with which the program runs at small sizes, so that checks can judge its
+            values.
     """
 
     task: Task
@@ -80,7 +81,7 @@ class Call:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """The arguments by name and the cotangent, in drawing order."""
+        """The arguments by name and the cotangent, in the order in which the grader draws their values."""
         return dict(self.args) | ({} if self.cotangent is None else {"cotangent": self.cotangent})
 
     @property
@@ -102,7 +103,7 @@ class Call:
 
     @property
     def arrays_due(self) -> int | None:
-        """Number of arrays that a program returns, results and gradients; None if the result is not declared."""
+        """Number of arrays that a program returns, as results and gradients; None if the result is not declared."""
         results = self.results
         return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
 
@@ -113,7 +114,7 @@ class Call:
 
     @property
     def fed(self) -> set[str]:
-        """Names of the arguments that are results of the previous step."""
+        """Names of the arguments that each step takes from the results of the previous step."""
         names = {result.name.split("[")[0] for result in self.results or () if result.feeds is not None}
         return names if self.steps > 1 else set()
 
@@ -122,14 +123,14 @@ class Call:
         return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
 
     def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
-        """Return the static keywords."""
+        """Return the static keywords of the hidden inputs or of the public inputs."""
         return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
     def dtype(self) -> np.dtype | None:
-        """The dtype of a result if its check names none: the arguments' dtype, floats before integers.
+        """A result's required dtype if its check names no dtype: the dtype of the arguments of highest ``_rank``.
 
-        None if the arguments do not determine a dtype, for example float32 and bfloat16 together.
+        None if the arguments of highest rank have several dtypes, for example float32 and bfloat16.
         """
         dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
@@ -159,8 +160,8 @@ class Cases:
 class Check:
     """One judged property. ``label`` (the docstring) is shown to learners.
 
-    ``fn`` gets one ``Seen`` for each of ``calls``, all from one mesh and run. With ``every_mesh``, ``fn`` gets a list
-    for each of ``calls``, with one ``Seen`` per mesh.
+    ``fn`` gets one ``Seen`` for each of ``calls``, all from one run on one mesh. With ``every_mesh``,
+    ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
     """
 
     name: str
@@ -183,13 +184,18 @@ class Check:
         return tuple(dict.fromkeys(call.task for call in self.calls))
 
 
+def judged_calls(checks: Iterable[Check]) -> list[Call]:
+    """Return the calls of ``checks``, each once. Cases of plain functions are no calls."""
+    return [call for call in dict.fromkeys(call for check in checks for call in check.calls) if isinstance(call, Call)]
+
+
 @dataclass(frozen=True, eq=False)
 class Misconception:
-    """A known wrong answer: the docstring is the hint, the body the mutant that proves the checks.
+    """A known wrong answer. The docstring of ``fn`` is the hint; the body is a wrong solution, which must fail checks.
 
-    ``form_of``: the name of the misconception that this is another form of. ``gives``: a function of the first check's
-    arguments that raises Failure unless a program's results are those of this mistake. ``breaks``: the rules that this
-    mistake breaks, quoted from the statement.
+    ``form_of``: the name of another misconception, if this mistake is a variant of it. ``gives``: a function that takes
+    the arguments of the first check in ``fails``, and raises Failure if this mistake cannot give the program's results.
+    ``breaks``: the rules that this mistake breaks, quoted from the statement.
     """
 
     name: str

@@ -33,11 +33,13 @@ class Exercise(Asks):
         meshes: the default meshes of calls.
         stars: difficulty, 1 to 3.
         extension: whether the module's total leaves out the exercise's points.
-        hidden_points: points of checks that a learner's file lacks. ``build`` writes ``hidden_points`` into the file.
+        hidden_points: points of checks that a learner's file lacks. ``build`` writes the points into the file.
+        figures: for each question, the numbers of the hardware table that its answer uses. ``build`` writes ``figures``
+            into a learner's file, which lacks the answers.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
-        further: the docstring below ``## Going further``, which learners get after their code.
+        further: the docstring below ``## Going further``. In learners' files, this text follows the code.
         source: the contents of the exercise's file.
         grading_source: the contents of the second file, with checks and misconceptions; "" if there is none.
         data: the digest of the files that the module's exercises may read.
@@ -47,6 +49,7 @@ class Exercise(Asks):
     stars: int = 1
     extension: bool = False
     hidden_points: float = 0.0
+    figures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     id: str = ""
     module: str = ""
     statement: str = ""
@@ -65,16 +68,16 @@ class Exercise(Asks):
         declared.meshes(self.meshes)
         declared.points(self.hidden_points)
         if isinstance(self.stars, bool) or self.stars not in (1, 2, 3):
-            raise AuthorError(f"stars is {declared.a(self.stars)}, not 1, 2 or 3")
+            raise AuthorError(f"`stars` is {declared.a(self.stars)}, not 1, 2 or 3")
 
     # tasks
 
     @declared.spelt("exercise.task")
     def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
-        """Declare a global JAX function: array arguments by position, ``mesh`` and static keywords by name.
+        """Declare a global JAX function. The grader passes arrays by position, ``mesh`` and static keywords by name.
 
-        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types show how arrays
-        are sharded.
+        ``axis_types="explicit"``: the mesh has Explicit axes, and the grader calls ``jax.set_mesh``. Types of arrays
+        then show how the arrays are sharded.
         """
         return self._declare(fn, "array", hints=hints, axis_types=declared.axis_types(axis_types))
 
@@ -90,12 +93,12 @@ class Exercise(Asks):
         """Declare a per-device function; its ``in_specs`` are the specs of the call's arguments.
 
         Args:
-            check_vma: as for ``jax.shard_map``. With "both", the grader traces and judges everything in both modes.
+            check_vma: as for ``jax.shard_map``. With "both", the grader judges the function with True and with False.
             axis_types: as for ``task``.
         """
         types = declared.axis_types(axis_types)
         if not isinstance(check_vma, bool) and check_vma != "both":
-            raise AuthorError(f'check_vma is {declared.a(check_vma)}, not True, False or "both"')
+            raise AuthorError(f'`check_vma` is {declared.a(check_vma)}, not True, False or "both"')
         return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma, axis_types=types)
 
     @declared.spelt("exercise.function")
@@ -106,7 +109,7 @@ class Exercise(Asks):
     def _declare(self, fn: Callable | None, kind: Any, *, hints: Sequence[str], **options: Any) -> Any:
         shown = declared.texts("hints", hints)
         if fn is not None:
-            declared.function("what is to be written", fn, "def f(a, *, mesh)")
+            declared.function("the task for learners to write", fn, "def f(a, *, mesh)")
 
         def add(fn: Callable) -> Task:
             self.new_name(fn.__name__)
@@ -143,16 +146,16 @@ class Exercise(Asks):
         steps: int = 1,
         **args: Any,
     ) -> Call:
-        """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
+        """Declare a call of a traced task, for checks: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
 
         Args:
-            dims, hidden_dims: the size of every dimension: a number, or mesh-dependent, as ``4 * axis("x")``.
+            dims, hidden_dims: the size of every dimension: a number, or a multiple of an axis size: ``4 * axis("x")``.
             static, hidden_static: plain keywords of the task. The grader uses ``hidden_static`` with ``hidden_dims``.
-            wrt: arguments to differentiate with respect to, for the results that have a ``cotangent``.
+            wrt: arguments for which to compute gradients. Results without a ``cotangent`` have no gradients.
             cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.
             returns: the structure of the result: ``("loss", like("params", "grads"))``.
-            steps: number of runs; a result named like an argument becomes that argument of the next step. All other
-                arguments are drawn anew.
+            steps: number of runs. A result with an argument's name becomes this argument in the next run; all
+                other arguments are drawn anew.
             args: an array, or a tree of arrays, for each argument of the task.
         """
         self._own_task(task, "call")
@@ -173,24 +176,24 @@ class Exercise(Asks):
         axes: Mapping[str, Sequence[int]] | None = None,
         profile: str = "ideal",
     ) -> Call:
-        """Ask for the time of a call's program at other sizes.
+        """Declare a timing call: a call's program at other sizes, for checks of its time.
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
-        The grader traces the program and lays it out in time (``seen.timeline``), but never runs it, so arrays may have
-        realistic sizes. The timed program must equal the program of ``call`` operation by operation; else the grader
-        does not judge its time.
+        The grader traces the program and schedules it (``seen.timeline``), but never runs it, so arrays may have
+        realistic sizes. The grader judges the time only if the timed program equals the program of ``call`` operation
+        by operation.
 
         Args:
-            call: the call with the judged values. If a dimension has another size in the timing call, its size in
-                ``call`` needs a prime factor of its own, larger than the number of devices.
-            on: a slice; every mesh has as many devices as the slice has chips.
-            dims, hidden_dims: the sizes for timing, with all dimensions of ``call``.
-            meshes: meshes with the axes of ``call``, if the meshes of ``call`` have too few devices.
-            axes: the slice's axes (0, 1, ...) under each mesh axis; by default the first axes that fit.
-            profile: the collectives that overlap with compute: all ("ideal"), or those of a chip, by the chip's name.
+            call: the call with the checked values. If a dimension has another size for timing, its size in ``call``
+                needs a prime factor that divides no other size and is larger than the number of devices.
+            on: a slice. Every mesh must have as many devices as the slice has chips.
+            dims, hidden_dims: the size of every dimension of ``call``, for timing.
+            meshes: if the meshes of ``call`` have too few devices, larger meshes with the same axis names.
+            axes: the slice's axes (0, 1, ...) that each mesh axis covers; by default the first axes that fit.
+            profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
-            AuthorError: a dimension or an axis that changes its size has no prime factor of its own in ``call``.
+            AuthorError: a size is different for timing, but no prime factor in ``call`` identifies its dimension.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -205,18 +208,19 @@ class Exercise(Asks):
         """Declare many calls of a plain function.
 
         Args:
-            public: argument sets that learners see; in learners' files, JSON of the argument sets and their outcomes.
-            hidden: a function that draws more argument sets; left out of learners' files.
+            public: argument sets that learners see. In learners' files, ``public`` is JSON with each argument set and
+                its outcome.
+            hidden: a function that draws argument sets which learners do not see; learners' files lack this function.
         """
         self._own_task(task, "cases")
         if hidden is not None:
-            declared.function("hidden", hidden, "lambda rng: [...]")
+            declared.function("`hidden`", hidden, "lambda rng: [...]")
         if isinstance(public, str):
             pairs = json.loads(public)
             return Cases(task, tuple(decode(args) for args, _ in pairs), hidden, tuple(o for _, o in pairs))
         if isinstance(public, Mapping) or not isinstance(public, Sequence):
             raise AuthorError(
-                f'{task.name}: public is {declared.a(public)}, not a list of arguments such as [{{"n": 8}}]'
+                f'{task.name}: `public` is {declared.a(public)}, not a list of arguments such as [{{"n": 8}}]'
             )
         for case in public:
             given = declared.mapping(f"{task.name}: a public case", case, '{"n": 8}')
@@ -224,7 +228,7 @@ class Exercise(Asks):
             declared.takes(task.name, task.fn, given)
         return Cases(task, tuple(public), hidden)
 
-    # checks, misconceptions and alternatives
+    # Decorators that add checks, misconceptions and alternatives to the exercise.
 
     @declared.spelt("exercise.check")
     def check(
@@ -236,16 +240,16 @@ class Exercise(Asks):
         after: Check | Sequence[Check] = (),
         every_mesh: bool = False,
     ) -> Callable[[Callable[..., None]], Check]:
-        """Judge a call, or a relation between calls. The function raises Failure through the functions of ``expect``.
+        """Declare a check of one or several calls. The function raises Failure through the functions of ``expect``.
 
         Args:
-            call: one call or several. The function gets a ``Seen`` for each call, all from one mesh and run.
-            after: checks that must pass first. For a timing call, the first check of the timed call's values is added.
-            every_mesh: whether the function gets a list for each call, with one ``Seen`` per mesh in order.
+            call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
+            after: checks that must pass before this check; for a timing call, the grader adds the first value check.
+            every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
-        calls = related(call, every_mesh)
-        worth, before = declared.points(points), self._names_of("after", after)
-        before = tuple(dict.fromkeys([*before, *self._values_of(calls)]))
+        calls = related(call, declared.flag("every_mesh", every_mesh))
+        worth, public = declared.points(points), declared.flag("public", public)
+        before = tuple(dict.fromkeys([*self._names_of("after", after), *self._values_of(calls)]))
 
         def add(fn: Callable[..., None]) -> Check:
             self.new_name(fn.__name__)
@@ -270,22 +274,23 @@ class Exercise(Asks):
 
         Args:
             fails: for a task, the checks that this wrong solution must fail.
-            form_of: the misconception that this is another form of. The forms have one task, one hint and one list of
-                checks. At places where the results of the forms differ, submissions are not compared.
-            gives: a function of the arguments of the first check in ``fails`` that raises Failure if a program's
-                results differ from those of this mistake. A task that draws random numbers needs ``gives``, because no
-                two programs have equal results.
+            form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and
+                the list of checks. A submission can get the hint only if it fails as one variant does, or in a way that
+                all variants share.
+            gives: a function with the parameters of the first check in ``fails``. The function raises Failure if this
+                mistake cannot give a program's results. A task that draws random numbers needs ``gives``, because two
+                programs with the same mistake then have different results.
             breaks: the rules that this mistake breaks, quoted from the statement. ``verify`` requires one misconception
                 for each row under "What is checked".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
         if of is not None and not isinstance(of, Task | Question):
-            raise AuthorError(f"of is {declared.a(of)}, not a task or a question: write its name without quotes")
+            raise AuthorError(f"`of` is {declared.a(of)}, not a task or a question: write its name without quotes")
         if of is not None and {**self.tasks, **self.questions}.get(of.name) is not of:
-            raise AuthorError(f"of is {declared.a(of)} of another exercise")
+            raise AuthorError(f"`of` is {declared.a(of)}, which belongs to another exercise")
         failing = self._names_of("fails", fails)
-        broken = declared.kinds("breaks", breaks, str, "text: quote the statement")
+        broken = declared.kinds("`breaks`", breaks, str, "a text: quote a rule of the statement")
 
         def add(fn: Callable[..., Any]) -> Misconception:
             self.new_name(fn.__name__)
@@ -295,9 +300,10 @@ class Exercise(Asks):
             if isinstance(of_, Question):
                 if failing:
                     raise AuthorError(
-                        f"the misconception {fn.__name__} is of a question, which has no checks: leave out fails"
+                        f"the misconception {fn.__name__} is of a question, which has no checks: leave out `fails`"
                     )
                 declared.takes(fn.__name__, fn, of_.params)
+            declared.takes_keywords_of(of_.fn, fn)
             self._require_checks_of(of_, failing, fn.__name__)
             hint, form = (form_of.hint, form_of.name) if form_of else (_first_paragraph(fn), "")
             wrong = Misconception(fn.__name__, hint, fn, of_, failing, form, gives, broken)
@@ -310,13 +316,13 @@ class Exercise(Asks):
         for name in failing:
             if of not in (asked := self.checks[name].tasks):
                 checked = " and ".join(task.name for task in asked)
-                raise AuthorError(f"the misconception {wrong} is of {of.name}, {name} checks {checked}")
+                raise AuthorError(f"the misconception {wrong} is of {of.name}, but {name} checks {checked}")
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:
-        """Declare another right solution of a task, which ``verify`` proves to pass and learners do not get."""
+        """Declare another right solution of a task; learners do not get it, and ``verify`` proves that it passes."""
         if of is not None and (not isinstance(of, Task) or self.tasks.get(of.name) is not of):
-            raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise: write its name without quotes")
+            raise AuthorError(f"`of` is {declared.a(of)}, not a task of this exercise: write its name without quotes")
 
         def add(fn: Callable[..., Any]) -> Alternative:
             self.new_name(fn.__name__)
@@ -337,7 +343,7 @@ class Exercise(Asks):
         return here + self.hidden_points
 
     def checks_of(self, task: Task | Question) -> list[Check]:
-        """Return the checks that judge this task, alone or together with other tasks."""
+        """Return the checks that judge this task, including checks that judge other tasks as well."""
         return [check for check in self.checks.values() if task in check.tasks]
 
     @property
@@ -352,21 +358,21 @@ class Exercise(Asks):
 
     def _own_task(self, task: Any, word: str) -> None:
         if not isinstance(task, Task):
-            raise AuthorError(f"exercise.{word} asks {declared.a(task)}, not a task: write its name without quotes")
+            raise AuthorError(f"exercise.{word} is given {declared.a(task)}, not a task: write its name without quotes")
         if (task.kind == "function") != (word == "cases"):
             other = "exercise.cases(...)" if word != "cases" else "exercise.call(...)"
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
         """Return the names of the checks in an argument ``after`` or ``fails``."""
-        found = declared.kinds(word, checks, Check, "a check: write its name without quotes")
+        found = declared.kinds(f"`{word}`", checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:
-                raise AuthorError(f"{word} names {check.name}, a check of another exercise")
+                raise AuthorError(f"`{word}` names {check.name}, a check of another exercise")
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return, for each timing call, the name of the first check of the timed call, which judges the values."""
+        """Return, for each timing call, the name of the first check that judges the values of the timed call."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]

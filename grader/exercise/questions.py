@@ -33,14 +33,18 @@ class Scenario:
 
     Attributes:
         mesh: the size of every axis of the mesh.
-        arrays: (shape, spec) of each array. A spec includes the mesh axes that the question divides a dimension by.
-        chip: the chip; the mesh (or ``slice``) must be one of its slices.
+        arrays: (shape, spec) of each array. If the question divides a dimension by the size of a mesh axis, the spec
+            shards the dimension over this axis.
+        chip: the chip. The chip must have a slice that fits ``slice``, ``rings`` and ``lines``. If a scenario has no
+            ``slice``, ``rings`` or ``lines``, the chip must have a slice with as many chips as the mesh.
         slice: chips along each axis of the slice, if the question names a slice.
-        rings, lines: sizes of axes that wrap around, or do not, as the question or its answer assumes.
+        rings: sizes of axes for which the question or its answer assumes a ring. lines: sizes of axes for which the
+            question or its answer assumes a line.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
-        least, most: bounds on the answer, such as the hops' latency and the hardware's bandwidth.
-        branches: for answers such as "the longer of two times", the name of the longer time in this draw (``larger``).
+        least, most: bounds on the answer, such as the latency of the hops (for a time) or a link's bandwidth (for a
+            rate).
+        branches: if the answer is the longer of two times, the name of the longer time in this draw (see ``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -66,7 +70,10 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number. ``unit``: the unit of a bare number. ``rtol``: relative tolerance; None for the course's tolerance."""
+    """A number.
+
+    ``unit``: the unit of an answer that names no unit. ``rtol``: relative tolerance; None for the course's.
+    """
 
     unit: str
     rtol: float | None = None
@@ -74,7 +81,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Spec:
-    """A PartitionSpec over these mesh axes."""
+    """A PartitionSpec over the mesh axes ``axes``."""
 
     axes: tuple[str, ...]
 
@@ -95,14 +102,14 @@ class Several(Choice):
 
 @dataclass(frozen=True)
 class Order(Choice):
-    """All options, in the right order. ``partial``: pairs in the right order earn a part of the points."""
+    """All options, in the right order. ``partial``: pairs of options in the right order earn a part of the points."""
 
     partial: bool = False
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula as a string. ``symbols``: values by symbol, from which the points to compare answers at are drawn."""
+    """A formula as a string. ``symbols``: for each symbol, the values at which the grader compares two formulas."""
 
     symbols: Mapping[str, Sequence[float]]
 
@@ -150,7 +157,8 @@ class Question:
 
     ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
     arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: the
-    label; '' for the text's first sentence that ends in a question mark.
+    label; '' for the text's first sentence that ends in a question mark. ``figures``: the numbers of the hardware table
+    that the answer uses; None if the grader can find these numbers by a run of ``fn``.
     """
 
     name: str
@@ -166,14 +174,15 @@ class Question:
     scenario: Callable[..., Scenario] | None = None
     published: tuple[float, ...] = ()
     title: str = ""
+    figures: tuple[str, ...] | None = None
 
     def __call__(self, **params: Any) -> Any:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """Return the answer of the author's or a misconception's function to a learner's draw.
+        """Return what a function of the author or of a misconception answers for the numbers that a learner got.
 
-        A choice's draw also holds the order of its options, which is not passed to the function.
+        For a choice question, the learner's draw contains the order of the options, which the function does not get.
         """
         return fn(**{name: drawn[name] for name in self.params})
 
@@ -201,15 +210,15 @@ def declared_question(
     """Return a decorator that makes a function into a question. Raises AuthorError for invalid arguments."""
     worth, choices, shown = declared.points(points), declared.params(params), declared.texts("hints", hints)
     if not isinstance(title, str) or "\n" in title:
-        raise AuthorError(f"title is {declared.a(title)}, not one line of text")
+        raise AuthorError(f"`title` is {declared.a(title)}, not one line of text")
     if isinstance(answer, Choice) and ORDER in choices:
-        raise AuthorError(f"params has {ORDER!r}, which is the order of the options: name it otherwise")
+        raise AuthorError(f"`params` has {ORDER!r}, which names the order of the options: choose another name")
     if isinstance(answer, Written) and not isinstance(answer.rubric, str):
         total = sum(each for each, _ in answer.rubric.values())
         if not math.isclose(total, worth):
             raise AuthorError(f"rubric: its items have {total:g} points together, and the question has {worth:g}")
     if where is not None:
-        declared.takes("where", declared.function("where", where, "lambda X: X > 4"), choices)
+        declared.takes("where", declared.function("`where`", where, "lambda X: X > 4"), choices)
 
     def made(fn: Callable[..., Any]) -> Question:
         text = inspect.cleandoc(fn.__doc__ or "")
@@ -223,14 +232,14 @@ def declared_question(
 
 def quantity(unit: Any, rtol: Any) -> Quantity:
     if not isinstance(unit, str):
-        raise AuthorError(f'unit is {declared.a(unit)}, not a text such as "us"; "" for a plain number')
+        raise AuthorError(f'`unit` is {declared.a(unit)}, not a text such as "us"; "" for a plain number')
     return Quantity(unit, declared.rtol(rtol))
 
 
 def spec(axes: Any) -> Spec:
     found = declared.texts("axes", axes)
     if not found or len(set(found)) < len(found) or not all(axis.isidentifier() for axis in found):
-        raise AuthorError(f'axes is {declared.a(axes)}, not the names of a mesh\'s axes such as ["x", "y"]')
+        raise AuthorError(f'`axes` is {declared.a(axes)}, not the names of a mesh\'s axes such as ["x", "y"]')
     return Spec(found)
 
 
@@ -239,44 +248,45 @@ def choice(options: Any) -> Choice:
 
 
 def several(options: Any, partial: Any) -> Several:
-    return Several(_options("options", options), _flag("partial", partial))
+    return Several(_options("options", options), declared.flag("partial", partial))
 
 
 def order(items: Any, partial: Any) -> Order:
-    return Order(_options("items", items), _flag("partial", partial))
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise AuthorError(f"{name} is {declared.a(value)}, not True or False")
-    return value
+    return Order(_options("items", items), declared.flag("partial", partial))
 
 
 def _options(word: str, options: Any) -> dict[str, str]:
     if not isinstance(options, Mapping):
         listed = declared.texts(word, options)
         if twice := next((text for text in listed if listed.count(text) > 1), ""):
-            raise AuthorError(f"{word} has {twice!r} twice")
+            raise AuthorError(f"`{word}` has {twice!r} twice")
         options = {text: text for text in listed}
-    found = declared.mapping(word, options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
+    found = declared.mapping(f"`{word}`", options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
     if len(found) < LEAST_OPTIONS:
-        raise AuthorError(f"{word} has {len(found)}: give {LEAST_OPTIONS} at least, so that guessing earns little")
+        raise AuthorError(
+            f"`{word}` has {len(found)} entries: give {LEAST_OPTIONS} at least, so that guessing earns little"
+        )
     if len(found) > MOST_OPTIONS:
-        raise AuthorError(f"{word} has {len(found)}: give {MOST_OPTIONS} at most, because each has a letter")
+        raise AuthorError(
+            f"`{word}` has {len(found)} entries: give {MOST_OPTIONS} at most, because each entry has a letter"
+        )
     for key, text in found.items():
         if not isinstance(text, str) or not text.strip() or "\n" in text or len(text) > LONGEST_OPTION:
             raise AuthorError(
                 f"{word}: {key!r} has {declared.a(text)}, not a line of {LONGEST_OPTION} characters or fewer"
             )
         if key.lower() in TELLING:
-            raise AuthorError(f"{word}: learners get the key {key!r}, which shows the answer; name it after its text")
+            raise AuthorError(
+                f"{word}: learners get the key {key!r}, which shows the answer; "
+                "use a word of the entry's text as its key"
+            )
     return found
 
 
 def formula(symbols: Any) -> Formula:
-    found = declared.mapping("symbols", symbols, '{"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}')
+    found = declared.mapping("`symbols`", symbols, '{"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}')
     if not found:
-        raise AuthorError("symbols is empty: give at least one, with the values to draw from")
+        raise AuthorError("`symbols` is empty: give at least one, with the values to draw from")
     for name, values in found.items():
         if not is_symbol(name):
             raise AuthorError(f"symbols: {name!r} cannot be a symbol: use a name that Python does not define")
@@ -286,7 +296,7 @@ def formula(symbols: Any) -> Formula:
             raise AuthorError(f"symbols: {name} has {len(set(values))} values: give {LEAST_OPTIONS} at least")
     if (count := math.prod(len(set(values)) for values in found.values())) < LEAST_POINTS:
         raise AuthorError(
-            f"symbols: their values give {count} points to compare at: {LEAST_POINTS} at least are needed"
+            f"symbols: their values give {count} combinations to compare formulas at; give {LEAST_POINTS} at least"
         )
     return Formula(found)
 
@@ -296,10 +306,10 @@ def _is_finite(value: Any) -> bool:
 
 
 def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
-    units = declared.mapping("columns", columns, '{"bytes": "MiB", "time": "us"}')
+    units = declared.mapping("`columns`", columns, '{"bytes": "MiB", "time": "us"}')
     names = declared.texts("rows", rows)
     if not units:
-        raise AuthorError("columns is empty: give at least one, with its unit")
+        raise AuthorError("`columns` is empty: give at least one, with its unit")
     for name, unit in units.items():
         if not isinstance(unit, str):
             raise AuthorError(f'columns: {name} has the unit {declared.a(unit)}, not a text such as "us"')
@@ -307,8 +317,8 @@ def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
         raise AuthorError(f"the table has {count} entries; one question can have at most {MOST_ENTRIES}")
     for word, every in (("columns", list(units)), ("rows", list(names))):
         if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
-            raise AuthorError(f"{word} has names that are too similar: {', '.join(every)}")
-    return Table(units, names, declared.rtol(rtol), _flag("partial", partial))
+            raise AuthorError(f"`{word}` has names that are too similar: {', '.join(every)}")
+    return Table(units, names, declared.rtol(rtol), declared.flag("partial", partial))
 
 
 def written(rubric: Any) -> Written:
@@ -316,7 +326,7 @@ def written(rubric: Any) -> Written:
         return Written(_items(rubric))
     if not isinstance(rubric, str) or not rubric.strip():
         raise AuthorError(
-            f"rubric is {declared.a(rubric)}, not a text that says which answer earns which points, or items"
+            f"`rubric` is {declared.a(rubric)}, not items, and not a text that says which answer earns which points"
         )
     return Written(inspect.cleandoc(rubric))
 
@@ -328,9 +338,9 @@ def code(task: str, rubric: Any) -> Code:
 def _items(rubric: Mapping[Any, Any]) -> dict[str, tuple[float, str]]:
     """Return a rubric's items by name, each with its points and text."""
     found: dict[str, tuple[float, str]] = {}
-    for name, item in declared.mapping("rubric", rubric, '{"gathers": (1, "B is gathered first")}').items():
+    for name, item in declared.mapping("`rubric`", rubric, '{"gathers": (1, "B is gathered first")}').items():
         if not name.isidentifier():
-            raise AuthorError(f"rubric: {name!r} is not a name such as gathers, to write into overrides.yaml")
+            raise AuthorError(f"rubric: {name!r} cannot name an item in overrides.yaml: write a name such as gathers")
         match item:
             case (int() | float() as worth, str(text)) if text.strip() and not isinstance(worth, bool) and worth > 0:
                 found[name] = (worth, " ".join(text.split()))

@@ -18,11 +18,11 @@ def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
     if isinstance(call, Cases):
         if every_mesh:
             raise AuthorError(
-                f"every_mesh is for calls: {call.task.name} is plain Python and runs on none; leave it out"
+                f"every_mesh is for calls on meshes; {call.task.name} is plain Python, so leave every_mesh out"
             )
         return (call,)
     if not isinstance(call, Call | list | tuple) or not call:
-        raise AuthorError(f"a check is of {declared.a(call)}, not of what exercise.call or exercise.cases returned")
+        raise AuthorError(f"a check is of {declared.a(call)}, not of the result of exercise.call or exercise.cases")
     calls = declared.kinds("a check", call, Call, "what exercise.call returned")
     if len(set(map(id, calls))) < len(calls):
         raise AuthorError(f"a check names the same call of {calls[0].task.name} twice: name each once")
@@ -32,5 +32,7 @@ def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
             what = "meshes" if same_modes else "check_vma"
             raise AuthorError(f"a check of {calls[0].task.name} and {other.task.name} needs the same {what} for both")
     if every_mesh and len(calls[0].meshes) < 2:
-        raise AuthorError(f"every_mesh compares meshes, and {calls[0].task.name} is called on one: name two at least")
+        raise AuthorError(
+            f"every_mesh compares meshes, and {calls[0].task.name} is called on one mesh: name two meshes at least"
+        )
     return calls

@@ -30,7 +30,7 @@ def like(argument: str, name: str = "") -> Like:
     """
     for word, value in (("argument", argument), ("name", name)):
         if not isinstance(value, str) or not (value or "_").isidentifier():
-            raise AuthorError(f"like: {word} is {declared.a(value)}, not a name")
+            raise AuthorError(f"like: `{word}` is {declared.a(value)}, not a name")
     return Like(argument, name or argument)
 
 
@@ -40,8 +40,10 @@ class CallResult:
 
     Attributes:
         name: the array's name, such as ``grads['w1']``.
-        dtype: dtype of the corresponding leaf of an argument; "" if all arguments together determine the dtype.
-        feeds: index, among the leaves of all arguments, of the leaf that the array becomes in the next step; or None.
+        dtype: dtype of the argument leaf that corresponds to the array. If "", no leaf corresponds to the array, and
+            the grader uses the dtypes of all arguments.
+        feeds: in a call of several steps, the index of the argument leaf that the array replaces in the next step,
+            counted over the leaves of all arguments; None if the array replaces no leaf.
     """
 
     name: str
@@ -60,14 +62,18 @@ def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
     def build(part: Any) -> Any:
         if isinstance(part, Like):
             if part.argument not in args:
-                raise AuthorError(f"like names {part.argument!r}, no argument{declared.nearest(part.argument, args)}")
+                raise AuthorError(
+                    f"`like` names {part.argument!r}, not an argument{declared.nearest(part.argument, args)}"
+                )
             return _like(args[part.argument], part.name, place)
         if isinstance(part, str) and part.isidentifier():
             return CallResult(part, args[part].dtype if isinstance(args.get(part), Array) else "", place.get(part))
         if not is_tree(part) or not part:
-            raise AuthorError(f'returns has {declared.a(part)}, not a name such as "loss" or like("params")')
+            raise AuthorError(f'`returns` has {declared.a(part)}, not a name such as "loss" or like("params")')
         if isinstance(part, Mapping):
-            return {name: build(inner) for name, inner in declared.mapping("returns", part, '{"loss": "loss"}').items()}
+            return {
+                name: build(inner) for name, inner in declared.mapping("`returns`", part, '{"loss": "loss"}').items()
+            }
         return type(part)(map(build, part))
 
     found = build(returns)
@@ -75,7 +81,8 @@ def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
     for name in names:
         if names.count(name) > 1:
             raise AuthorError(
-                f'returns has two results that are called {name}: name one, as in like("params", "grads")'
+                f"`returns` has two results that are called {name}: "
+                'give one of them another name, as in like("params", "grads")'
             )
     return _fed_whole(found, args)
 
@@ -88,17 +95,15 @@ def _like(tree: Any, name: str, place: Mapping[str, int]) -> Any:
 
 
 def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
-    """Return ``found``. Raises AuthorError if results with an argument's name lack a leaf of the argument."""
+    """Return ``found``. Raises AuthorError if a result with an argument's name lacks leaves of the argument."""
     names = {result.name for result in flat(found)}
     for argument, tree in args.items():
         due = {name for name, _ in leaves(tree, argument)}
         if any(name.split("[")[0] == argument for name in names) and not due <= names:
-            raise AuthorError(
-                f"returns names {argument}, which is an argument of another structure: write like({argument!r})"
-            )
+            raise AuthorError(f"`returns` lacks arrays of the argument {argument}: write like({argument!r})")
     return found
 
 
 def names_of(tree: Any) -> Any:
-    """Return a tree of results with each result replaced by its name."""
+    """Return the tree with the results' names in place of the results."""
     return mapped(lambda result: result.name, tree)

@@ -23,7 +23,7 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
     timed = replace(timed, steps=1, timing=declared.timing(on, axes, profile, timed.meshes), timed=call)
     if timed.dims.keys() != call.dims.keys():
         raise AuthorError(
-            f"exercise.timing has sizes of {', '.join(timed.dims)}, its call of {', '.join(call.dims)}: "
+            f"exercise.timing has sizes of {', '.join(timed.dims)}, and its call has sizes of {', '.join(call.dims)}: "
             "name the same dimensions in both"
         )
     for mesh in timed.meshes:
@@ -32,16 +32,16 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
 
 
 def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the value call's mesh for a mesh of the timing call: an equal mesh, else the value call's first mesh."""
+    """Return the mesh of the call ``values`` that equals ``mesh``; the first mesh if none is equal."""
     return next((m for m in values.meshes if dict(m) == dict(mesh)), values.meshes[0])
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if the value call's sizes do not determine the timing call's sizes on this mesh."""
+    """Raise AuthorError if the sizes of the call ``values`` do not determine the sizes of ``timed`` on this mesh."""
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(
-            f"exercise.timing is on a mesh of {_names(mesh)}, its call on one of {_names(small)}: name the same axes"
+            f"exercise.timing is on a mesh of {_names(mesh)}, its call on a mesh of {_names(small)}: name the same axes"
         )
     for hidden in (False, True):
         try:
@@ -50,7 +50,7 @@ def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
             raise AuthorError(f"exercise.timing: {'hidden_dims: ' if hidden else ''}{problem}") from None
         except KeyError as name:
             raise AuthorError(
-                f"exercise.timing: dims has no size of {name}; name the same dimensions as the call"
+                f"exercise.timing: `dims` has no size of {name}; name the same dimensions as the call"
             ) from None
 
 

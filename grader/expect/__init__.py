@@ -1,8 +1,9 @@
-"""Functions for checks. Each function compares observations with a requirement and raises Failure with data.
+"""Functions for checks. Each function compares observations with a requirement, and raises Failure if they do not meet
+the requirement.
 
-The functions use NumPy, not JAX. A check compares shape and dtype before values, and the tolerance follows from the
-expected values. So wrong results can neither cause a grader error nor widen the bound. NaN never passes, because every
-comparison is ``difference <= bound``.
+The functions use NumPy, not JAX. A check compares shape and dtype before values, and computes the tolerance from
+the expected values. So wrong results can neither cause a grader error nor widen the bound. NaN never passes, because
+every comparison is ``difference <= bound``.
 """
 
 from grader.common.budget import between

@@ -10,17 +10,18 @@ import numpy as np
 from grader.expect.failure import Failure
 
 NEARLY = "nearly equal, or equal but shifted or mirrored"
-SPREADS = 7  # correlations of independent numbers are nearer to 0, even the largest of 10^7
+SPREADS = 7  # limit in standard deviations; of 10^7 correlations of independent numbers, none exceeds the limit
 
 
 def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
-    """Check that no two arrays of random numbers are nearly equal, however one of them is shifted or mirrored.
+    """Check that no two arrays of random numbers are nearly equal, even after one array is shifted or mirrored.
 
-    The correlation of two arrays is taken for all cyclic shifts at once, by a Fourier transform. For independent arrays
-    of n numbers it is 0 with a spread of 1/sqrt(n). If a part of the numbers is equal, it is about that part.
+    A Fourier transform gives the correlation of two arrays for all cyclic shifts at once. For independent arrays of n
+    numbers, the correlation is 0 with a spread of 1/sqrt(n). If two arrays
+    have half of their numbers in common, the correlation is about 1/2.
 
     Args:
-        arrays: arrays of one shape, under the words that name them in a message, such as "device 2 in step 1".
+        arrays: arrays of one shape, by their names in messages, such as "device 2 in step 1".
     """
     names, numbers = list(arrays), np.stack([array.astype(np.float64) for array in arrays.values()])
     axes = tuple(range(1, numbers.ndim))

@@ -70,11 +70,11 @@ def laid_out(
         ValueError: no slice is named, or the mesh does not fit on the slice.
     """
     if on is None and timing is None:
-        raise ValueError('name the slice, on="v5e:2x4": only exercise.timing says where a program runs')
+        raise ValueError('name the slice, as in on="v5e:2x4": only exercise.timing says on which chips a program runs')
     if on is None and timing is not None:
         on, axes = timing.on, axes or timing.axes
     if operations is None:
-        raise Failure("the program has too many operations to be laid out in time; use lax.fori_loop or lax.scan")
+        raise Failure("the program has too many operations for a timeline; use lax.fori_loop or lax.scan")
     profile = profile or (timing.profile if timing else "ideal")
     try:
         return _kept.of(operations, on or "", axes, profile)
@@ -84,22 +84,24 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check that overlap saves at least the part ``at_least`` of the time that overlapping these collectives can save.
+    """Check how much time the overlap of a kind of collectives saves: at least ``at_least`` of the possible saving.
 
-    Without overlap, a step takes the time of the work plus the time for which the collectives occupy their busiest
-    link; the best step takes the longer of these two times. Only the step's length decides. So of two programs with the
-    same collectives the faster one never scores lower, and additional work gains nothing. ``expect_flops`` checks that
-    the work is done.
+    Without overlap, a step takes the time ``work`` plus the time for which the collectives occupy their busiest link.
+    With full overlap, a step takes only the longer of these two times. Only the step's time decides. So if two programs
+    have the same collectives on the same links, the faster program never scores lower, and additional work gains
+    nothing. Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the
+    score, so limit them with ``expect_collectives`` or ``expect_traffic``.
 
-    If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step is the time of the program's
-    kernels by the clock plus the time that the core waits in the compiler's order. Kinds that never run beside the
-    core on this chip are judged by the clock alone, which overlaps them with ``profile="ideal"``.
+    If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step's time has two parts: the
+    clock's time of the program's kernels, and the time for which the core waits in the compiler's order of operations.
+    Collectives of a kind that never overlaps with compute on this chip are judged by the clock alone. With
+    ``profile="ideal"``, the clock overlaps even collectives of such a kind.
 
     Args:
-        kind: "permute", "all_gather", ...
-        at_least: more than 0, up to 1.
-        work: seconds of everything else that any right program needs: its kernels, and collectives of other kinds that
-            cannot overlap.
+        kind: a kind of collective, such as "permute".
+        at_least: the least part of the possible saving that passes, more than 0 and at most 1.
+        work: seconds that any right program needs for everything except collectives of ``kind``: for kernels, and for
+            collectives of other kinds that cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.
     """
     if kind not in KINDS or not 0 < at_least <= 1 or not work > 0:
@@ -117,18 +119,29 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
         return
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, found, at_least, 0)
+    if worst.exposed:
+        why, where = _exposed(worst, waits=not by), _place(worst.file, worst.line)
+    else:
+        why, where = f"no {kind} is exposed, but {_core(line)}", ""
     raise Failure(
-        f"{_exposed(worst, waits=not by)}; {_gain(line, kind, needed, by)}, so it saves {part} of the difference; "
-        f"the check requires {due}",
-        expected=round(at_least, 4), actual=round(found, 4), where=_place(worst.file, worst.line),
+        f"{why}; {_gain(line, kind, needed, by)}, "
+        f"so overlap saves {part} of the time that overlap can save; the check requires {due}",
+        expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
 
 
-def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
-    """Return the timeline, and '' or the words that name the compiler. Raises Failure if it cannot be timed.
+def _core(line: Timeline) -> str:
+    return f"kernels take {show_time(line.busy)}, the core is idle for {show_time(line.idle)}"
 
-    With a compiler, the core waits as in the compiler's order, and its work is the clock's, because a compiler's
-    kernels include copies that no student wrote.
+
+def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
+    """Return the timeline, and text that names the compiler whose operation order is used ('' for the clock's order).
+
+    With the compiler's order, the step's time is the clock's time of the program's kernels, plus the time for which the
+    core waits in this order. The times of the compiler's kernels are not used: they include copies that no student
+    wrote.
+
+    Raises Failure if the program cannot have a timeline.
     """
     line = seen.clock(on=on)
     if on is not None or seen.chip is None or kind not in ASYNCHRONOUS.get(line.chip, ()):
@@ -142,7 +155,7 @@ def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
 
 
 def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
-    """Compare the step with one that overlaps nothing and with the best one."""
+    """Return text that compares the step's time with the time without overlap and the time with full overlap."""
     talks = line.talking(kind)
     return (
         f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "
@@ -162,8 +175,7 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
     step, budget = told_apart(show_time, line.step, round(at_most * 1e12), 5)
     where = f"{line.chip}:{'x'.join(map(str, line.shape))}"
     raise Failure(
-        f"the step takes {step} on {where}, the budget is {budget}: "
-        f"kernels take {show_time(line.busy)}, the core is idle for {show_time(line.idle)}{exposed}",
+        f"the step takes {step} on {where}, the budget is {budget}: {_core(line)}{exposed}",
         expected=at_most,
         actual=line.step / 1e12,
         where=_place(worst.file, worst.line) if worst and worst.exposed else "",
@@ -174,7 +186,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     """Check that the devices do all useful FLOPs and waste at most the part ``at_most`` of their FLOPs.
 
     In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but useless work.
-    All arithmetic besides matmuls has a budget as large as the budget of the matmuls, as in ``expect_flops``.
+    As in ``expect_flops``, matmuls and all other arithmetic have separate budgets of equal size.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.
@@ -200,7 +212,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     done = flops_that_matter(seen).most * devices
     if done < useful * (1 - 1e-9):
         raise Failure(
-            f"{devices} devices spend {done:.4g} FLOPs on matmuls that matter, "
+            f"{devices} devices spend {done:.4g} FLOPs on matmuls that results depend on, "
             f"{useful:.4g} are needed{idle_note(seen)}",
             expected=useful,
             actual=done,
@@ -226,12 +238,15 @@ def _percent(part: float, digits: int) -> str:
 
 
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Describe how long a collective is exposed. ``waits``: whether to add the operations before and after it."""
+    """Describe how long a collective is exposed.
+
+    ``waits``: whether to add what the collective waits for, and what waits for the collective.
+    """
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
-    after = f"it waits for {c.after}" if c.after else "it waits for nothing"
-    before = f"{c.before} waits for it" if c.before else "the end of the step waits for it"
+    after = f"this {c.kind} waits for {c.after}" if c.after else f"this {c.kind} waits for nothing"
+    before = f"{c.before} waits for it" if c.before else f"the end of the step waits for this {c.kind}"
     between = f": {after}, and {before}" if waits else ""
     what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
     return f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed{between}"

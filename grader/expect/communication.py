@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from grader.common.budget import BudgetUse
@@ -18,12 +18,13 @@ Key = tuple[str, tuple[str, ...], bool]
 
 
 def expect_collectives(seen: Seen, **wanted: Counts) -> None:
-    """Check that exactly these collectives run: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
+    """Check that exactly the named collectives run: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
-    Keywords are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to the number of runs on every
-    path, in all rounds of loops. Collectives over axes of size 1 move nothing and do not count. Every collective that
-    runs counts against the limit. Only collectives that matter (see ``mattering``) count as done. Each group must hold
-    all devices along its axes: smaller groups, such as pairs, count as a different collective.
+    Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
+    of runs, over all rounds of loops. The number must be right on every path through conditionals. Collectives over
+    axes of size 1 move nothing and do not count. Every collective that runs counts against the limit. Only collectives
+    that matter (see ``mattering``) count towards the required number. Each group must hold all devices along its axes;
+    a collective with smaller groups, such as pairs, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -46,10 +47,12 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
 
 def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float]) -> None:
-    """Check that no collectives run beyond these: ``expect_at_most(seen, all_gather={"x": 2})``.
+    """Check that only the named collectives run, each at most as often as its number says.
 
-    Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. Values are
-    counts or ``between(right, wrong, at=count)``.
+    ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
+
+    Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
+    values are counts, or budgets such as ``between(right, wrong, at=count)``.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -69,7 +72,7 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record how often each collective runs: the maximum; if the maximum equals the budget, the minimum."""
+    """Record each collective's maximum number of runs, or the minimum number if the maximum equals the budget."""
     for kind, budget in budgets.items():
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names
@@ -80,7 +83,7 @@ def _record(
 
 
 def _found(seen: Seen) -> dict[Key, Interval]:
-    """Return how often each kind of collective runs over which axes. Raises Failure if a loop's rounds are unknown."""
+    """Return how often collectives run, by kind and axes. Raises Failure if a loop's number of rounds is unknown."""
     by_kind: dict[Key, list[Collective]] = {}
     for c in seen.collectives:
         if not c.rounds.known:
@@ -105,7 +108,7 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
-    """Check that enough collectives matter: their results change the task's results."""
+    """Check that the required number of collectives have values that change a result of the task."""
     matters = collectives_that_matter(seen)
     for key, count in want.items():
         done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))
@@ -114,7 +117,7 @@ def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
         idle = next(c for c in seen.collectives if _key(c) == key and c not in matters)
         raise Failure(
             f"{_line(idle)}{idle.kind} over {idle.over} is not counted{_part(seen)}: no result of the task depends on "
-            f"its values; {_are(count, 'required')}, {_matter(done)}",
+            f"its values; {_are(count, 'required')}, and {_matter(done)}",
             expected=_table(want),
             actual=_table({key: done}),
             where=_line(idle).rstrip(": "),
@@ -122,11 +125,11 @@ def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
 
 
 def _are(count: int, what: str) -> str:
-    return f"{count} {'is' if count == 1 else 'are'} {what}"
+    return f"{count} such {'collective is' if count == 1 else 'collectives are'} {what}"
 
 
 def _matter(done: Interval) -> str:
-    return f"{done} of them {'matters' if done == 1 else 'matter'}" if done.most else "none of them matters"
+    return f"the results depend on {done if done.most else 'none'} of these collectives"
 
 
 def expect_no_collectives(seen: Seen) -> None:
@@ -135,7 +138,7 @@ def expect_no_collectives(seen: Seen) -> None:
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """Check that only collectives of these kinds run, in any number."""
+    """Check that only collectives of ``kinds`` run, in any number."""
     if seen.measuring:
         return
     for c in seen.collectives:
@@ -171,8 +174,9 @@ def _expect_traffic_at_most(seen: Seen, at_most: float, axis: str | None) -> Non
     if not sent.known:
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
     along = f" over {axis}" if axis else ""
-    if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, f"{along}{_part(seen)}".strip())):
-        worst = max(counted, key=lambda c: sum(_sent(d) for d in counted if _by(d) == _by(c)), default=None)
+    counts = f"{along}{_part(seen)}".strip()
+    if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, counts)):
+        worst, *_ = max(_by_operation(counted), key=lambda same: seen.sends(same).most, default=[None])
         who = "each device sends" if sent.exact else "a device sends up to"
         most, budget = told_apart(show_bytes, sent.most, at_most)
         raise Failure(
@@ -181,7 +185,16 @@ def _expect_traffic_at_most(seen: Seen, at_most: float, axis: str | None) -> Non
             expected=at_most,
             actual=sent.most,
             where=_line(worst).rstrip(": ") if worst else "",
+            of=counts,
         )
+
+
+def _by_operation(collectives: Sequence[Collective]) -> Iterable[list[Collective]]:
+    """Group collectives by source line, kind and axes, because a Python loop makes many collectives of one line."""
+    found: dict[tuple[str, str, str], list[Collective]] = {}
+    for c in collectives:
+        found.setdefault((_line(c), c.kind, c.over), []).append(c)
+    return found.values()
 
 
 def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: str | None) -> None:
@@ -206,6 +219,7 @@ def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: str | None) 
             expected=at_least,
             actual=sent,
             where=_line(idle).rstrip(": ") if idle else "",
+            of=f"{along}{_part(seen)}".strip(),
         )
 
 
@@ -239,15 +253,6 @@ def _times(count: Interval | int) -> str:
 def _say(found: Mapping[Key, Interval], c: Collective) -> str:
     sent = f"{show_bytes(c.sent.most)} sent by each device" if c.sent.exact else f"up to {show_bytes(c.sent.most)} sent"
     return f"{c.kind} over {c.over}{_times(found[_key(c)])} ({sent})"
-
-
-def _by(c: Collective) -> tuple[str, str, str]:
-    """Return the words that name a collective's operation: a loop that is written out makes many of one line."""
-    return _line(c), c.kind, c.over
-
-
-def _sent(c: Collective) -> float:
-    return (c.sent * c.rounds).most
 
 
 def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int], once: str = "") -> str:

@@ -14,7 +14,7 @@ from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
 
 MOST_DIGITS = 15
-MEMORY_SPREAD = 0.25  # right programs differ in their temporaries
+MEMORY_SPREAD = 0.25  # right programs need different amounts of memory for temporaries
 Reckoner = Literal["compiler", "program", "clock"]
 
 
@@ -22,14 +22,15 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     """Check the memory per device, in bytes.
 
     Args:
-        at_most: ``between(right, wrong)``, in bytes; ``verify`` reports any other budget.
-        by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": arguments, results and
-            temporaries at the peak, by liveness, in the program's order. "clock": as "program", but in the order of a
-            timing call's timeline, in which a collective's result lives from the collective's start.
+        at_most: ``between(right, wrong)``, in bytes; ``verify`` reports a budget in any other form.
+        by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
+            results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
+            operations run at the times in a timing call's timeline, where a collective's result takes memory from the
+            collective's start.
         arguments: False leaves out the arguments, which every program holds. XLA's number never includes arguments.
     """
     if by not in get_args(Reckoner):
-        raise ValueError(f"memory by {by!r}: there are {', '.join(get_args(Reckoner))}")
+        raise ValueError(f"by={by!r} is unknown: write one of {', '.join(get_args(Reckoner))}")
     if by != "compiler":
         memory = seen.timeline.memory if by == "clock" else memory_of(seen)
         needed = memory.peak - (0 if arguments else memory.arguments)
@@ -50,7 +51,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
 
 def memory_of(seen: Seen) -> LiveMemory:
-    """Return arguments, results and temporaries at the program's peak, by liveness in the program's order."""
+    """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order."""
     if seen.operations is None:
         raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
     return live_memory(seen.operations)
@@ -74,13 +75,13 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
 def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 0) -> None:
     """Check that matmuls, and separately all other arithmetic, cost at most this many FLOPs per device, on any path.
 
-    Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a budget of this size, too,
-    so disguising a matmul gains nothing.
+    Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a separate budget of
+    ``at_most`` FLOPs, so a matmul that is written in another way gains nothing.
 
     Args:
         at_most: FLOPs per device; None for no budget.
-        at_least: FLOPs of matmuls that matter (``mattering``) per device, on every path. For a timing call, which has
-            no values, this bound shows that the work is done.
+        at_least: FLOPs of matmuls that matter (``mattering``) per device, on every path. A timing call has no values to
+            check, so ``at_least`` shows that the program does its matmuls.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")
@@ -110,12 +111,16 @@ def expect_other_flops(seen: Seen, *, at_most: float) -> None:
 
 def _expect_at_most(spent: float, at_most: float, what: str) -> None:
     if spent == math.inf:
-        raise Failure("a loop's number of rounds cannot be read, so its FLOPs are unknown")
+        raise Failure(
+            f"the FLOPs {what} cannot be counted: the number of a loop's rounds cannot be read, or the program "
+            "calculates outside of shard_map"
+        )
     if not spent <= at_most:
         raise Failure(
             f"each device spends {_show_number(spent)} FLOPs {what}, the budget is {_show_number(at_most)}",
             expected=at_most,
             actual=spent,
+            of=what,
         )
 
 
@@ -123,8 +128,8 @@ def _expect_mattering(seen: Seen, at_least: float) -> None:
     done = flops_that_matter(seen)
     if not done.least >= at_least:
         raise Failure(
-            f"each device spends {_show_number(done.least)} FLOPs on matmuls that matter, {_show_number(at_least)} are "
-            f"needed{idle_note(seen)}",
+            f"each device spends {_show_number(done.least)} FLOPs on matmuls that results depend on, "
+            f"{_show_number(at_least)} are needed{idle_note(seen)}",
             expected=at_least,
             actual=done.least,
         )
@@ -135,10 +140,10 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Format two amounts with ``digits`` digits, or with more digits if they would look equal.
+    """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal.
 
     Args:
-        show: formats an amount with a number of digits.
+        show: a function that formats an amount with a given number of digits.
     """
     while True:
         shown = show(one, digits), show(other, digits)

@@ -17,7 +17,7 @@ class Compared:
         held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
         good: masks of the right values.
         bound: largest allowed error.
-        informative: masks of the values that show the cause of the mistake; None means all.
+        informative: masks of the values to use in the search for the mistake's cause; None for all values.
     """
 
     held: Sequence[np.ndarray]
@@ -34,15 +34,17 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data for the renderer (None if there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as the arguments; for secret inputs, only ``shardlings appeal`` shows it.
+        staff: one line for staff only, such as the arguments. If inputs are secret, only ``shardlings appeal`` shows
+            the line.
         layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
-        values: ``(expected, actual)``, a few values from the first difference on, which reports show only for public
-            checks on public data.
+        values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
+            public checks on public data.
         wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
-        compared: the compared values, for checks on values, which never leave the judge.
-        spread: largest relative difference between the data of two failures that come from one mistake.
-        of: the name of the result.
-        others: the failures of all other results that the check compared together with this result.
+        compared: for checks of values, the compared values. ``compared`` never leaves the judge.
+        spread: the largest fraction by which the data of two failures may differ if both show one mistake.
+        of: the name of the result, or the part of the program that a budget counts, such as "over x in the backward
+            pass". Two failures show one mistake only if their ``of`` are equal.
+        others: the failures of other results, if one comparison checked several results.
     """
 
     def __init__(
@@ -58,12 +60,13 @@ class Failure(Exception):
         values: tuple[str, str] = ("", ""),
         compared: Compared | None = None,
         spread: float = 0.1,
+        of: str = "",
     ) -> None:
         super().__init__(reason)
         self.staff = staff
         self.reason, self.expected, self.actual, self.where = reason, expected, actual, where
         self.layouts, self.values, self.compared = layouts, values, compared
-        self.spread, self.of = spread, ""
+        self.spread, self.of = spread, of
         self.others: list[Failure] = []
         count = len(layouts[0][2]) if layouts else 0
         self.wrong = list(wrong) if len(wrong) < count else []

@@ -1,7 +1,7 @@
-"""Find the operations that matter, which means that changing their results changes a result of the task.
+"""Find the operations that matter: an operation matters if changing its results changes a result of the task.
 
-Only operations that matter count as done. A timing call takes over the operations that matter in the call that it
-times. If the program does not run, the operations that a result depends on matter.
+Checks that require operations count only operations that matter. A timing call does not run: its operations matter if
+they matter in the call that it times. If no run is possible, an operation matters if a result depends on it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
 
 
 class CannotSay(Exception):
-    """The grader failed while it ran a program with changed results of operations."""
+    """The grader failed while it ran a program with changed operations, so it cannot say which operations matter."""
 
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
-    """Return the collectives that matter. Collectives that the compiler added always matter: they move needed data."""
+    """Return the collectives whose values change a result, and all collectives that the compiler added."""
     found = _matter(seen, poison.COLLECTIVES)
     return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
 
 
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
-    """Return the indices, in the order of ``walk``, of a kind's operations that matter; None if unknown."""
+    """Return the indices (in ``walk`` order) of operations of a kind whose values change a result; None if unknown."""
     found = _matter(seen, what)
     if found is None or seen.operations is None:
         return None
@@ -37,7 +37,7 @@ def those_that_matter(seen: Seen, what: str) -> set[int] | None:
 
 
 def idle_ones(seen: Seen, name: str) -> set[int]:
-    """Return the indices, in the order of ``walk``, of the matmuls or collectives of this name that do not matter."""
+    """Return the indices (in ``walk`` order) of operations named ``name`` whose values change no result."""
     found: set[int] = set()
     for what, named in ((poison.PRODUCTS, (MATMUL, *MATMULS)), (poison.COLLECTIVES, KINDS)):
         chosen = those_that_matter(seen, what) if name in named else None
@@ -47,7 +47,10 @@ def idle_ones(seen: Seen, name: str) -> set[int]:
 
 
 def flops_that_matter(seen: Seen) -> Interval:
-    """Return each device's FLOPs on matmuls that matter. A matmul written as multiplications and sums counts as 0."""
+    """Return a device's FLOPs in matmuls whose values change a result.
+
+    A matmul written as multiplications and sums adds 0 FLOPs.
+    """
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return seen.dot_flops
@@ -79,7 +82,10 @@ def place_of(op: Operation) -> str:
 
 
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
-    """Return the FLOPs of matmuls over all paths and rounds of loops. ``chosen``: indices in ``walk`` that count."""
+    """Return the FLOPs of matmuls over all paths and rounds of loops.
+
+    ``chosen``: the matmuls that count, as indices in the order of ``walk``; None for all matmuls.
+    """
     numbers = {id(op): n for n, op in enumerate(program.walk())}
 
     def of_body(body: Body) -> Interval:

@@ -1,7 +1,7 @@
 """Check which operations an operation waits for, and which can run at the same time.
 
-An operation's name is StableHLO's ("dot_general"), a collective's kind ("permute"), or "matmul" for all matmuls.
-Operations that no result needs are left out, because the compiler drops them.
+Checks name operations as StableHLO does ("dot_general"), by a collective's kind ("permute"), or "matmul" for any
+matmul. Operations that no result needs are left out, because the compiler drops them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ MAX_PAIRS = 1_000_000
 
 
 def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Literal["any", "same"] = "any") -> None:
-    """Check that no ``what`` waits for an ``on`` on any path: ``expect_not_waiting(seen, "permute", on="matmul")``.
+    """Check that no operation ``what`` waits for an operation ``on``, on any path through conditionals.
 
-    With ``rounds="same"``, only an ``on`` in the same round of the innermost loop counts. The values that the loop
-    carries may depend on any ``on``.
+    ``expect_not_waiting(seen, "permute", on="matmul")`` checks that no permute waits for a matmul. With
+    ``rounds="same"``, only operations ``on`` in the same round of the innermost loop count, so an operation ``what``
+    may wait for matmuls of earlier rounds.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, on)
@@ -29,15 +30,16 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
         loop = _loop(graph, number) if rounds == "same" else None
         waited = sources & graph.before(number, within=loop)
         if waited:
-            why = "it must be able to start without" + (" in the same round" if loop is not None else "")
-            _fail(graph, number, f"waits for {_name(graph, min(waited))}, which {why}")
+            why = "must be able to start without it" + (" in the same round" if loop is not None else "")
+            _fail(graph, number, f"waits for {_name(graph, min(waited))}, but {why}")
 
 
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
-    """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
+    """Check that every operation ``what`` can run at the same time as an operation ``of``.
 
-    Such two operations can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
-    permutes. An ``of`` that does not matter (``mattering``) does not count.
+    Both operations must be in the same round of the same loop, and neither may wait for the other.
+    ``expect_beside(seen, "permute")`` checks that a ring can overlap its permutes with matmuls. The operation named
+    ``of`` must be one that matters (``mattering``).
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
@@ -47,17 +49,20 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
         loop = _loop(graph, number)
         near = {n for n in sources - {number} if _runs_with(graph, n, number)}
         tied = near & (graph.before(number, within=loop) | graph.may(graph.results({number}), within=loop))
-        again = {_made_of(graph, n) for n in tied}  # the compiler merges duplicates into one operation
+        again = {_made_of(graph, n) for n in tied}  # the compiler merges equal operations into one operation
         if not any(_made_of(graph, n) not in again for n in near - tied):
             where = "in its round of the loop" if loop is not None else "in the program"
-            why = f"has no {of} beside it: each one {where} waits for it, or it waits for that one"
+            why = f"has no {of} beside it: each {of} {where} waits for it or must end before it starts"
             if idle:
                 why += f"; {_name(graph, min(idle))} is not counted: no result of the task depends on its values"
             _fail(graph, number, why)
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
-    """Return the operations of a name (for collectives, those in ``seen``). Raises Failure if no operation has it."""
+    """Return the operations named ``what``, but only those collectives that ``seen`` contains.
+
+    Raises Failure if there is no operation of this name.
+    """
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")
     graph = Dependency(seen.operations)
@@ -87,7 +92,7 @@ def _loop(graph: Dependency, number: int) -> int | None:
 
 
 def _runs_with(graph: Dependency, other: int, number: int) -> bool:
-    """Return True if each round of the innermost loop around ``number`` that runs ``number`` also runs ``other``."""
+    """Return True if ``other`` runs whenever ``number`` runs, in the same round of the innermost loop of ``number``."""
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
 

@@ -16,19 +16,20 @@ SHOWN = 300  # longest value that a message shows, in characters
 
 
 def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
-    """Check that the function returned (or raised) what the reference does, for every argument set in ``where``.
+    """Check that, for every argument set in ``where``, the function returned the same value or raised the same error as
+    the reference.
 
-    For secret arguments learners get one fixed sentence.
+    For secret arguments, the reason that learners read does not name the arguments.
 
     Args:
         where: ``where(args) -> bool`` selects cases.
-        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Values of different types
-            may be equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
+        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Some values of different
+            types are equal, such as a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
         ints: if True, 3.0 does not equal 3, as in a shape. The bounds of a slice are always ints.
     """
     cases = [c for c in seen.outcomes if where is None or where(c[0])]
     if not cases:
-        raise ValueError("this check selects no case")
+        raise ValueError("the check's `where` selects no case")
     wrong = [c for c in cases if not same_outcome(c[1], c[2], rtol, ints)]
     if not wrong:
         return
@@ -37,11 +38,11 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
     problem = f"for {call} it {show_outcome(got)}, expected: it {show_outcome(want)}{_why(got, want, ints)}"
     if seen.public:
         raise Failure(problem, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
-    raise Failure(UNTOLD, staff=f"in {len(wrong)} of {len(cases)} cases it is wrong: {problem}")
+    raise Failure(UNTOLD, staff=f"in {len(wrong)} of {len(cases)} cases the function is wrong: {problem}")
 
 
 def _why(got: Outcome, want: Outcome, ints: bool) -> str:
-    """Return text on a difference between the two values that a reader may overlook; '' if there is none."""
+    """Return a note on a difference that a reader may overlook, such as a float for an int; '' if there is none."""
     if got.error or want.error:
         return ""
     if got.value is None:
@@ -88,7 +89,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
         return False
     if ints and isinstance(want, int) and not isinstance(got, int):
         return False
-    if got == want:  # this covers infinities, too
+    if got == want:  # also true for equal infinities
         return True
     if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, but subtracts them inexactly
         return False

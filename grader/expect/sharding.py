@@ -15,8 +15,8 @@ from grader.expect.values import one_array
 def expect_spec(got: Any, spec: Any) -> None:
     """Check that each device holds the part that ``spec`` assigns to the device.
 
-    Layouts are compared, not texts: P('x') and P('x', None) are one layout, P(('x', 'y')) and P(('y', 'x')) are two.
-    For a tree of results, ``spec`` is one spec for all leaves, or a tree of specs.
+    The check compares layouts, not texts: P('x') and P('x', None) are one layout, but P(('x', 'y')) and P(('y', 'x'))
+    are two layouts. For a tree of results, ``spec`` is one spec for all leaves, or a tree of specs.
     """
     leaf_by_leaf(_laid_out, got, spec, prefix=True)
 
@@ -25,7 +25,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)
-    except ValueError:  # the shape is wrong, which another check reports, or else the reference fails, too
+    except ValueError:  # the shape is wrong: the reference's shape fits this spec
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.laid == wanted:
@@ -49,12 +49,12 @@ def expect_shard_map(seen: Seen) -> None:
     """Check that the arithmetic is in the body of ``jax.shard_map``, where the learner, not the compiler, divides it.
 
     Outside the body, a program may spend one operation per element of its arguments and results: to scale a result, add
-    two arrays or take a mean. All arithmetic on data that the results depend on counts.
+    two arrays or take a mean. An operation counts only if it computes with the task's data and a result depends on it.
     """
     if not seen.mapped:
         raise Failure(
             "the arithmetic is not in the body of jax.shard_map, so the compiler decides what each device computes; "
-            "outside of it a program may use one operation for each element of its arguments and results"
+            "outside of it, a program may use at most one operation for each element of its arguments and results"
         )
 
 

@@ -14,10 +14,11 @@ def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, pre
     """Call ``expect(got, want)`` for every result in ``got``, with the part of ``want`` at the same place.
 
     Args:
-        prefix: a leaf of ``want`` may apply to all leaves below its place.
+        prefix: whether a leaf of ``want`` may apply to a whole subtree of ``got``.
 
     Raises:
-        Failure: of the first leaf that fails, with the leaf's name in front. ``others`` holds all further failures.
+        Failure: the failure of the first leaf that fails, with the leaf's name; ``others`` has the failures of other
+            leaves.
         ValueError: the trees' structures differ, which is the check's mistake.
     """
     failures: list[Failure] = []
@@ -42,6 +43,6 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Return True if this tree has the structure that its call declares; only then results have names."""
+    """Return True if this tree has the structure that its call declares. Results in other trees have no names."""
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

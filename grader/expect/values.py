@@ -17,7 +17,7 @@ from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
 
 AS_ARGUMENTS = "as the arguments"
-SHOWN = 4  # most wrong values that a message shows
+SHOWN = 4  # a message shows at most this many wrong values
 FACTORS = 4
 TERMS = 1024
 COARSE = 0.5  # with a tolerance of this fraction of the largest value, nearly everything passes
@@ -34,20 +34,22 @@ def expect_close(
     """Check that every device holds its part of ``want``, in the expected dtype.
 
     The bound follows from the expected dtype's epsilon and the number of terms summed per element: ``eps * (4 +
-    2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types accumulate in float32; only a sum
-    over devices, of at most 8 terms, is rounded to 16 bits. The bound never depends on the returned values. If matmul
-    operands are rounded to less than the expected dtype (``Sharded.factors``), the bound is at least FACTORS times the
-    operands' epsilon, for any number of terms, because errors grow with the sum. The error of one matmul is half an
-    epsilon, that of a chain of a few matmuls up to three epsilons. If the error exceeds the bound, a run in float32
-    decides.
+    2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). For 16-bit types, the bound counts at most 8
+    terms: devices accumulate in float32, and round to 16 bits only in sums over devices. The bound never depends on the
+    returned values.
+
+    Real devices may round matmul operands more coarsely than the expected dtype (``Sharded.factors``). The errors of
+    rounded operands grow as fast as the sum, so the bound is at least FACTORS times the operands' epsilon, for any
+    number of terms. One matmul has an error of half an epsilon; a chain of a few matmuls has an error of up to three
+    epsilons. If the error exceeds the bound, the grader decides by a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.
         want: reference, best computed in float64; for a tree, a tree of references.
-        terms: length of the longest reduction behind one element.
-        scale: replaces ``max|want|``.
-        dtype: name of the result's dtype; by default the dtype of the call's arguments; None for any dtype that is as
-            accurate as the arguments' dtype.
+        terms: number of terms in the longest sum that an element of the result depends on.
+        scale: replaces ``max|want|`` in the formula of the bound.
+        dtype: name of the result's dtype. The default is the dtype of the call's arguments. None allows any dtype that
+            is as accurate as the arguments' dtype.
     """
     leaf_by_leaf(lambda g, w: _close(g, w, terms, scale, dtype), got, want)
 
@@ -116,7 +118,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
     want = wide(np.asarray(want))
     if not np.isfinite(want).all():
         if got.step > 1:  # the reference was computed from the program's results of the previous step
-            raise Failure("the results of the step before lead to NaN or infinite values")
+            raise Failure("the results of the previous step lead to NaN or infinite values")
         raise ValueError("the reference of this check is not finite")
     due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
     if due is None:
@@ -131,25 +133,27 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Describe a wrong shape. For a body, describe the shape that each device returns, before ``out_specs`` applies."""
+    """Describe a wrong shape. If the task is the body of a ``shard_map``, describe the shape that each device returns,
+    before ``out_specs`` applies."""
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
     cuts = [whole // part if part else 0 for whole, part in zip(got.shape, local, strict=True)]
     pairs = list(itertools.zip_longest(want, cuts, fillvalue=1))
     if not all(cut and n % cut == 0 for n, cut in pairs):
-        return f"each device returns shape {local}; put together that is {got.shape}, expected {want}"
+        return f"each device returns shape {local}; the whole result has shape {got.shape}, expected {want}"
     due = tuple(n // cut for n, cut in pairs)[: len(want)]
-    whole = "" if got.shape == local else f"; put together that is {got.shape}, expected {want}"
+    whole = "" if got.shape == local else f"; the whole result has shape {got.shape}, expected {want}"
     return f"each device returns shape {local}, expected {due}{whole}"
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device with wrong values. If some devices are right, draw the layout.
+    """Raise Failure for the first device with wrong values. If some devices have right values, the failure shows the
+    layout.
 
     Args:
         want: the reference as float64 or complex128.
-        due: the reference in its own dtype, for integers that floats cannot hold.
+        due: the reference in its own dtype, because floats cannot hold all integers.
         good: for each device, the mask of right values.
     """
     wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]

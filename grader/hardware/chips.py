@@ -1,4 +1,4 @@
-"""The hardware table that every question is computed from, with lookup and description of its rows.
+"""The hardware table from which questions take their numbers, with lookup and description of its rows.
 
 The table is frozen and versioned, because vendors' pages change and differ from the table by about 10 %. A question
 prints the row that it uses. Change a number only together with ``TABLE_VERSION``.
@@ -6,8 +6,11 @@ prints the row that it uses. Change a number only together with ``TABLE_VERSION`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from grader.wire.text import closest
 
@@ -19,22 +22,68 @@ HOP_TIME = 1e-6
 VMEM_FACTOR = 22
 """Approximate ratio of a TPU's VMEM bandwidth to its HBM bandwidth."""
 
+FIGURES = frozenset(
+    [
+        "ici",
+        "ici_both",
+        "pod",
+        "wrap_whole",
+        "wrap_cube",
+        "hbm",
+        "hbm_bw",
+        "bf16",
+        "hop",
+        "egress",
+        "node",
+        "node_egress",
+    ]
+)
+"""Names of the figures in the lines of ``describe``."""
+
 BOOK_TPUS = ("How To Scale Your Model, chapter 'How to Think About TPUs'", "2025-02-04")
 BOOK_GPUS = ("How To Scale Your Model, chapter 'How to Think About GPUs'", "2025-08-18")
 BOOK_7X = ("jax-ml/scaling-book pull requests 115 and 116 (4x4x144 corrected to 4x4x576)", "2026-05-22")
 
 
+_READ: ContextVar[set[str] | None] = ContextVar("_READ", default=None)
+
+
+@contextmanager
+def reading() -> Iterator[set[str]]:
+    """Yield a set to which the hardware table adds the name of each figure that is read: ``ici``, ``bf16``, ``hop``."""
+    token = _READ.set(read := set())
+    try:
+        yield read
+    finally:
+        _READ.reset(token)
+
+
+def is_read(figure: str) -> None:
+    """Add a figure's name to the set that ``reading`` yielded."""
+    if (read := _READ.get()) is not None:
+        read.add(figure)
+
+
+class Row:
+    """A row of the hardware table. Each access to one of its figures is recorded for ``reading``."""
+
+    def __getattribute__(self, name: str) -> Any:
+        is_read(name)
+        return super().__getattribute__(name)
+
+
 @dataclass(frozen=True)
-class Chip:
+class Chip(Row):
     """One TPU generation, with numbers for one chip.
 
     Attributes:
         pod: chips along each axis of a full pod. host: chips along each axis of one host.
-        hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s); for 7x, int8 is also its fp8 rate.
-        ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in both directions at the same time.
+        hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s). On the chip 7x, fp8 has the same rate as int8.
+        ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
         pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
         wrap_whole: an axis wraps around only if it has exactly this size.
-        wrap_cube: an axis wraps around if its size is a multiple of this, in slices made of full cubes of this side.
+        wrap_cube: the side of a cube of chips, in chips. In slices made of full cubes, an axis wraps around if its
+            size is a multiple of the side.
         source: the source's title. date: the source's date.
     """
 
@@ -60,17 +109,17 @@ class Chip:
 
     @property
     def torus(self) -> int:
-        """Axes of the network: 2 (four neighbours) or 3 (six neighbours)."""
+        """Number of axes of the network: 2 (four neighbours) or 3 (six neighbours)."""
         return len(self.pod)
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """One GPU generation, with numbers for one GPU. A number is None if the table lacks it.
+class Gpu(Row):
+    """One GPU generation, with numbers for one GPU. A number is None if the hardware table lacks it.
 
     Attributes:
-        hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
-        low_dtype: dtype of ``low``. egress: bytes/s out of one GPU into its node's switch (W1).
+        hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s for a dtype of one byte.
+        low_dtype: the dtype of ``low``. egress: bytes/s out of one GPU into its node's switch (W1).
         node_egress: bytes/s out of one node. node: GPUs in one node. note: remarks on the row.
         assumed: text to print if ``node_egress`` is not from the source.
     """
@@ -90,7 +139,7 @@ class Gpu:
     assumed: str = ""
 
 
-# Rows are in the order of the source. That v3 wraps around only on a full pod side is an assumption of this table.
+# Rows keep the order of their sources. This table assumes that v3 wraps around only along a full side of a pod.
 CHIPS: dict[str, Chip] = {
     c.name: c
     for c in (
@@ -118,23 +167,26 @@ GPUS: dict[str, Gpu] = {
         Gpu("A100", 80e9, 2.0e12, 3.1e14, 6.2e14, "int8", 300e9, None, 8, "", *BOOK_GPUS),
         Gpu(
             "H100", 80e9, 3.4e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8,
-            "18 links of 25 GB/s; published problems use 3.35e12 B/s of HBM bandwidth", *BOOK_GPUS,
+            "18 links of 25 GB/s; problems in the book use an HBM bandwidth of 3.35e12 B/s", *BOOK_GPUS,
         ),
         Gpu(
             "H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "", *BOOK_GPUS,
             assumed="assumed, as for H100",
         ),
-        Gpu("B200", 192e9, 8.0e12, 2.3e15, 4.5e15, "fp8", 900e9, 400e9, 8, "the DGX sheet says 180 GB", *BOOK_GPUS),
+        Gpu(
+            "B200", 192e9, 8.0e12, 2.3e15, 4.5e15, "fp8", 900e9, 400e9, 8,
+            "NVIDIA's data sheet of the DGX says 180 GB of memory", *BOOK_GPUS,
+        ),
         Gpu(
             "GB200 NVL72", None, None, None, None, "", 900e9, 3600e9, 72,
-            "the source gives only the network of this row", *BOOK_GPUS,
+            "the cited book gives only the network of this chip", *BOOK_GPUS,
         ),
     )
 }  # fmt: skip
 
 
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
-    """Return a row of the table by name ("v5e", "TPU v5e", "h100"); a row is returned unchanged.
+    """Return a row of the hardware table by name ("v5e", "TPU v5e", "h100"); a row is returned unchanged.
 
     Raises:
         ValueError: the table has no such row. The message suggests the nearest name.
@@ -158,25 +210,37 @@ def tpu(chip: str | Chip) -> Chip:
 
 
 def is_known(name: object) -> bool:
-    """Return True if the table has a row of this name."""
+    """Return True if the hardware table has a row of this name."""
     try:
         return isinstance(name, str | Chip | Gpu) and bool(lookup(name))
     except ValueError:
         return False
 
 
-def describe(chip: str | Chip | Gpu) -> str:
-    """Return the hardware row as one line, printed under every question."""
+def describe(chip: str | Chip | Gpu, figures: Container[str] | None = None) -> str:
+    """Return the hardware row as one line, which is printed under a question.
+
+    Args:
+        chip: the row.
+        figures: names of figures, as ``reading`` yields them. The line shows only the parts of the row with
+            one or more of these figures; by default it shows all parts.
+    """
     row = lookup(chip)
-    return _describe_chip(row) if isinstance(row, Chip) else _describe_gpu(row)
+    parts = _parts_of_chip(row) if isinstance(row, Chip) else _parts_of_gpu(row)
+    shown = [text for names, text in parts if figures is None or any(name in figures for name in names)]
+    return f"{row.name}: {'; '.join([*shown, _provenance(row)])}"
 
 
-def _describe_chip(c: Chip) -> str:
-    return (
-        f"{c.name}: ICI {_e(c.ici)} B/s per link and direction ({_e(c.ici_both)} both ways), {c.torus}D torus, "
-        f"{_say_wrap(c)}; HBM {c.hbm / 1e9:.0f} GB at {_e(c.hbm_bw)} B/s; bf16 {_e(c.bf16)} FLOP/s; "
-        f"hop {HOP_TIME * 1e6:.0f} us; {_provenance(c)}"
-    )
+Part = tuple[tuple[str, ...], str]
+"""Names of figures, and a part of the line that has them."""
+
+
+def _parts_of_chip(c: Chip) -> Iterator[Part]:
+    yield ("ici", "ici_both"), f"ICI {_e(c.ici)} B/s per link and direction ({_e(c.ici_both)} both ways)"
+    yield ("pod", "wrap_whole", "wrap_cube"), f"{c.torus}D torus, {_say_wrap(c)}"
+    yield ("hbm", "hbm_bw"), f"HBM {c.hbm / 1e9:.0f} GB at {_e(c.hbm_bw)} B/s"
+    yield ("bf16",), f"bf16 {_e(c.bf16)} FLOP/s"
+    yield ("hop",), f"hop {HOP_TIME * 1e6:.0f} us"
 
 
 def _say_wrap(c: Chip) -> str:
@@ -186,16 +250,15 @@ def _say_wrap(c: Chip) -> str:
     return f"wraps only on axes that are multiples of {c.wrap_cube} in slices of full {cube} cubes"
 
 
-def _describe_gpu(g: Gpu) -> str:
-    parts = [f"{g.name}: {g.egress / 1e9:.0f} GB/s out of each GPU into the switch of its node of {g.node}"]
+def _parts_of_gpu(g: Gpu) -> Iterator[Part]:
+    yield ("egress", "node"), f"{g.egress / 1e9:.0f} GB/s out of each GPU into the switch of its node of {g.node}"
     if g.node_egress:
         assumed = f" ({g.assumed})" if g.assumed else ""
-        parts.append(f"{g.node_egress / 1e9:.0f} GB/s out of a node{assumed}")
+        yield ("node_egress",), f"{g.node_egress / 1e9:.0f} GB/s out of a node{assumed}"
     if g.hbm and g.hbm_bw:
-        parts.append(f"HBM {g.hbm / 1e9:.0f} GB at {_e(g.hbm_bw)} B/s")
+        yield ("hbm", "hbm_bw"), f"HBM {g.hbm / 1e9:.0f} GB at {_e(g.hbm_bw)} B/s"
     if g.bf16:
-        parts.append(f"bf16 {_e(g.bf16)} FLOP/s dense")
-    return "; ".join([*parts, _provenance(g)])
+        yield ("bf16",), f"bf16 {_e(g.bf16)} FLOP/s dense"
 
 
 def _provenance(row: Chip | Gpu) -> str:
@@ -204,14 +267,15 @@ def _provenance(row: Chip | Gpu) -> str:
 
 
 def _e(value: float) -> str:
-    """Format a number in the field's notation: ``4.5e10``."""
+    """Format a number in short scientific notation: ``4.5e10``."""
     mantissa, exponent = f"{value:.2e}".split("e")
     mantissa = mantissa.rstrip("0")
     return f"{mantissa}0e{int(exponent)}" if mantissa.endswith(".") else f"{mantissa}e{int(exponent)}"
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> str:
-    """Return ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``; the case of names is ignored."""
+    """Return a message such as ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``, in which the suggestion
+    ignores case."""
     lower = {k.lower(): k for k in known}
     near = closest(str(name).lower(), lower, 0.4)
     guess = f"; did you mean {lower[near]!r}?" if near else ""

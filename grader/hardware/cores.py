@@ -14,10 +14,13 @@ class Core:
 
     Attributes:
         hz: cycles per second.
-        units: number of matrix units. side: each unit multiplies side x side numbers in a cycle.
-        libtpu: libtpu's name of the chip. options: libtpu options that make a chip one device.
+        units: number of matrix units.
+        side: a matrix unit makes ``side`` x ``side`` multiplications in a cycle.
+        libtpu: libtpu's name of the chip.
+        options: libtpu options with which libtpu treats a chip as one device.
         source: source of ``hz``.
-        devices: devices per chip in libtpu. 2 if each of a chip's two cores is a device, with half of the chip's rates.
+        devices: number of devices that libtpu sees in one chip; 2 if each of a chip's two cores is a device with half
+            of the chip's rates, else 1.
         between: bytes/s from one device of a chip to the other; 0 if a chip is one device.
     """
 
@@ -32,7 +35,7 @@ class Core:
 
     @property
     def flops(self) -> float:
-        """FLOP/s of all units, with two FLOPs per multiplication. Equals ``Chip.bf16`` to within one percent."""
+        """FLOP/s of all matrix units, with two FLOPs per multiplication; within one percent of ``Chip.bf16``."""
         return 2.0 * self.units * self.side**2 * self.hz
 
 
@@ -45,18 +48,18 @@ CORES: dict[str, Core] = {
     ),
     "v5p": Core(1.75e9, 8, 128, "v5p", (), SCALING_BOOK),
     "v5e": Core(1.5e9, 4, 128, "v5e", (), SCALING_BOOK),
-    # Google's page gives a TensorCore two units. But the compiler's 2,977,840 cycles for a matmul of 8192^3 need at
-    # least 2.8 units, and the table's peak rate needs four units.
+    # Google's page gives a TensorCore two matrix units. But the compiler's 2,977,840 cycles for a matmul of 8192^3
+    # need at least 2.8 units, and the table's peak rate needs four units.
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # In each cycle, one core does 3.2 times 2 * 256^2 FLOPs of a matmul of 8192^3, so a core has more than two units.
+    # In a matmul of 8192^3, one core does 3.2 * 2 * 256^2 FLOPs in each cycle, so it has more than two matrix units.
     # The bandwidth between the two cores of a chip is six times that of a link (Google Cloud documentation, 'TPU7x').
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
 """The matrix units of each chip, by ``Chip.name``."""
 
 WITHOUT_CLOCK = {
-    "v3": "its published 940 MHz make 1.23e14 FLOP/s of 4 units of 128x128, the table has 1.4e14, "
-    "so the compiler's cycles do not give a time"
+    "v3": "the published clock rate of 940 MHz gives 1.23e14 FLOP/s with 4 matrix units of 128x128, "
+    "but the course's table has 1.4e14, so the compiler's cycles cannot be converted to seconds"
 }
 
 OTHER_NAMES = {"v4": "v4p", "tpu7x": "7x", "v7x": "7x"}
@@ -66,20 +69,24 @@ def core_of(chip: str | Chip) -> Core:
     """Return the cores of a chip. Raises ValueError if the chip's clock rate is unknown."""
     row = tpu(chip)
     if row.name not in CORES:
-        why = WITHOUT_CLOCK.get(row.name, "its clock is not known")
-        raise ValueError(f"nothing is compiled for {row.name}: {why}; there are {', '.join(CORES)}")
+        why = WITHOUT_CLOCK.get(row.name, "the clock rate of this chip is not known")
+        raise ValueError(f"nothing is compiled for {row.name}: {why}; programs can be compiled for {', '.join(CORES)}")
     return CORES[row.name]
 
 
 def core_row(chip: Chip) -> Chip:
-    """Return the hardware row of one device of a chip: the device's part of memory and rates, also of shared links."""
+    """Return a hardware row for one device of a chip: the chip's memory, rates and links, divided by its number of
+    devices."""
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")
     return replace(chip, **{name: getattr(chip, name) / parts for name in rates})
 
 
 def slice_name(text: str) -> str:
-    """Return ``TPU v4:2x2x2`` with the table's name of the chip: ``v4p:2x2x2``. Raises ValueError for unknown chips."""
+    """Return a slice with its chip's name in the hardware table: ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
+
+    Raises ValueError for unknown chips.
+    """
     name, colon, sizes = text.strip().partition(":")
     plain = name.strip().lower().removeprefix("tpu ").strip()
     plain = OTHER_NAMES.get(plain, plain)

@@ -6,7 +6,7 @@ from grader.hardware.chips import Chip, Gpu, lookup
 
 
 def matmul_time(flops: float, chip: str | Chip | Gpu, *, dtype: str = "bfloat16") -> float:
-    """Return seconds of pure arithmetic at the peak dense rate. Model: FLOP / C."""
+    """Return the seconds that ``flops`` take at the chip's peak dense rate. Model: FLOP / C."""
     return flops / peak_flops(chip, dtype)
 
 
@@ -29,7 +29,7 @@ def peak_flops(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 
 
 def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
-    """Return the FLOP per HBM byte above which the chip is compute-bound: C / W_hbm (240 on v5e).
+    """Return the FLOP per HBM byte above which the chip is compute-bound: peak FLOP/s / HBM bandwidth (240 on v5e).
 
     Source: How To Scale Your Model, 'All About Rooflines'.
     """
@@ -39,7 +39,9 @@ def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 def link_intensity(chip: str | Chip | Gpu) -> float:
     """Return the FLOP per communicated byte above which a collective can overlap fully with bf16 arithmetic.
 
-    On a TPU ring: C / W with both directions of a link (2550 on v5p). On a GPU: C / egress (2200 on H100).
+    On a TPU ring, this intensity is the peak FLOP/s divided by a link's both-way bandwidth W (2550 on v5p). On a GPU,
+    this intensity is the peak FLOP/s divided by the egress (2200 on H100).
+
     Source: How To Scale Your Model, 'How to Parallelize a Transformer for Training'.
     """
     row = lookup(chip)

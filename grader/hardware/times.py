@@ -1,7 +1,7 @@
 """Time formulas of communication, from bytes and devices to seconds.
 
-``bytes`` is always V, the bytes of the *full logical array over the axis group that communicates* (after dividing by
-the shards over other mesh axes), never one device's shard.
+``bytes`` is always V: the bytes of the *full logical array over the axis group that communicates*, never one device's
+shard. If other mesh axes shard the array too, divide its bytes by the number of their shards first.
 """
 
 from __future__ import annotations
@@ -10,32 +10,37 @@ import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from grader.hardware.chips import HOP_TIME, Chip, Gpu, lookup, tpu, unknown
+from grader.hardware.chips import HOP_TIME, Chip, Gpu, is_read, lookup, tpu, unknown
 from grader.hardware.topology import check_group, check_topology, hops
 
 Model = Literal["book", "exact"]
 
 
 def hop_time() -> float:
-    """Return seconds of one hop (T_min), about 1 µs on every TPU. Source: How To Scale Your Model, 'Sharding'."""
+    """Return the latency of one hop in seconds (T_min), about 1 µs on every TPU.
+
+    Source: How To Scale Your Model, 'Sharding'.
+    """
+    is_read("hop")
     return HOP_TIME
 
 
 def latency(n: int | Sequence[int], topology: str = "ring") -> float:
-    """Return seconds of an all-gather or reduce-scatter of almost no data: hops × 1 µs (an all-reduce: twice that).
+    """Return seconds of an all-gather or reduce-scatter of almost no data: 1 µs per hop. An all-reduce takes twice as
+    long.
 
     Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never the sum of both.
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
-    return hops(n, topology) * HOP_TIME
+    return hops(n, topology) * hop_time()
 
 
 def latency_bound_bytes(chip: str | Chip) -> float:
-    """Return bytes of a shard below which a hop's latency, not the link, sets the time: W1·T_min (45 kB on v5e).
+    """Return the shard size in bytes below which a hop's latency exceeds the transfer time: W1·T_min (45 kB on v5e).
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
-    return tpu(chip).ici * HOP_TIME
+    return tpu(chip).ici * hop_time()
 
 
 def all_gather_time(
@@ -43,17 +48,20 @@ def all_gather_time(
 ) -> float:
     """Return seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
 
-    ring, "book": V/W, with W both directions of a link. Exact for whole shards on an even ring: ⌊N/2⌋ steps of V/N
-        over W1 (in the last step, both directions carry one shard).
-    ring, "exact": (N-1)/N·V/W, the optimum: every device receives (N-1)/N of V over two incoming links.
-    one_way_ring, line, switch: V·(N-1)/(N·W1) in both models. On a line, the device at the end receives everything
-        over one link. Behind a switch, W1 is the device's egress.
+    A ring takes V/W in the model "book", where W is a link's bandwidth in both directions. For an even N, this time is
+        exact for whole shards, in ⌊N/2⌋ steps with V/N bytes over W1 each. In the last step, both directions carry one
+        shard.
+    A ring takes (N-1)/N·V/W in the model "exact", the optimum: every device receives (N-1)/N of V over two incoming
+        links.
+    The topologies "one_way_ring", "line" and "switch" take V·(N-1)/(N·W1) in both models. On a line, the device at the
+        end receives everything over one link. With a switch, W1 is the device's egress bandwidth.
 
     Args:
-        bytes: V, the full logical array over this axis group.
-        n: devices in the group, over all its axes.
-        axes: mesh axes used at once. Each axis adds its links: V/(axes·W). Parts of the array take the axes in
-            different orders, so that all links are equally busy. Different orders reach "exact" for unequal axes, too.
+        bytes: V, the full logical array over the axis group that communicates.
+        n: number of devices in the group, the product of the sizes of its axes.
+        axes: number of mesh axes used at once. The time is divided by ``axes``, because each axis has its own links.
+            Parts of the array are gathered along the axes in different orders, so that all links are equally busy. Even
+            with axes of unequal sizes, an all-gather can take as little time as the model "exact" gives.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """
@@ -72,7 +80,7 @@ def reduce_scatter_time(
 ) -> float:
     """Return seconds to reduce-scatter an array of ``bytes`` (unreduced on each of ``n`` devices), bandwidth only.
 
-    The time equals that of an all-gather, the transpose: partial sums as large as shards take the routes backwards.
+    The time equals that of an all-gather: partial sums, each as large as a shard, take the same routes backwards.
     Arguments, models and source are as in ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
@@ -91,7 +99,7 @@ def all_reduce_time(
     """Return seconds to all-reduce an array of ``bytes``, bandwidth only: a reduce-scatter, then an all-gather.
 
     Args:
-        sharp: whether the switch adds (SHARP), so that each device sends its array once, V/W1. Only for "switch".
+        sharp: True if the switch adds the arrays (SHARP), so that each device sends its array once; only for "switch".
 
     All other arguments, models and sources are as in ``all_gather_time``.
     """
@@ -114,18 +122,20 @@ def all_to_all_time(
 ) -> float:
     """Return seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
 
-    ring: V/(4·W). Exact for an even N, where half of the chunk for the opposite device goes each way;
-        "exact" for an odd N: times 1 - 1/N².
-    one_way_ring: V·(N-1)/(2·N·W1) in both models.
-    line: V/(4·W1), set by the middle link; "exact" for an odd N: times 1 - 1/N².
-    switch: V·(N-1)/(N²·W1) in both models.
+    A ring takes V/(4·W). For an even N, this time is exact: half of the chunk for the opposite device goes each way.
+        For an odd N, the model "exact" multiplies this time by 1 - 1/N².
+    The topology "one_way_ring" takes V·(N-1)/(2·N·W1) in both models.
+    A line takes V/(4·W1), the time of the middle link. For an odd N, the model "exact" multiplies this time by
+        1 - 1/N².
+    A switch takes V·(N-1)/(N²·W1) in both models.
 
     Args:
-        bytes: V, the full logical array over this axis group.
-        n: devices in the group; or the sizes of several ring axes: V·max(sizes)/(4·N·W) ("book" only).
+        bytes: V, the full logical array over the axis group that communicates.
+        n: devices in the group, or the sizes of several ring axes (only for "book"). The time over several axes with N
+            devices in total is V·max(sizes)/(4·N·W).
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs';
-    the line is derived in tests/network.py.
+    tests/network.py derives the formula for a line.
     """
     _model(model)
     w1 = _bandwidth(chip, topology, 1)
@@ -144,7 +154,7 @@ def all_to_all_time(
 
 def _all_to_all_axes(bytes: float, sizes: Sequence[int], w1: float, topology: str, model: str) -> float:
     if topology != "ring" or model != "book":
-        raise ValueError("an all-to-all over several axes has only the 'book' model on rings")
+        raise ValueError("an all-to-all over several axes needs model='book' and topology='ring'")
     for size in sizes:
         check_group(size)
     total = math.prod(sizes)
@@ -152,9 +162,11 @@ def _all_to_all_axes(bytes: float, sizes: Sequence[int], w1: float, topology: st
 
 
 def tree_time(bytes: float, levels: Sequence[tuple[int, float]]) -> float:
-    """Return seconds to all-gather (or reduce-scatter) ``bytes`` over a tree of switches: the slowest level decides.
+    """Return seconds to all-gather (or reduce-scatter) ``bytes`` over a tree of switches: the slowest level's time.
 
-    Model: V·max over levels of (D-1)/(D·W), for D units of egress W bytes/s each under one switch.
+    At each level, a switch joins D GPUs or nodes, each with an egress of W bytes/s. Each level takes
+    ``bytes``·(D-1)/(D·W) seconds.
+
     Source: How To Scale Your Model, 'How to Think About GPUs'.
 
     Args:
@@ -169,7 +181,7 @@ def _model(model: str) -> None:
 
 
 def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
-    """Return bytes/s out of one device in one direction, over all axes used (W1·axes)."""
+    """Return bytes/s out of one device in one direction: a link's one-way bandwidth times the number of axes."""
     check_topology(topology)
     row = lookup(chip)
     if isinstance(row, Gpu):
@@ -181,5 +193,5 @@ def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
     if topology == "switch":
         raise ValueError(f"{row.name} is a TPU in a torus: it has no switch")
     if not 1 <= axes <= row.torus:
-        raise ValueError(f"{row.name} has a {row.torus}D torus: axes is 1 to {row.torus}, not {axes}")
+        raise ValueError(f"{row.name} has a {row.torus}D torus: `axes` is 1 to {row.torus}, not {axes}")
     return row.ici * axes

@@ -33,7 +33,8 @@ def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = 
     Args:
         chip: a TPU.
         axis_size: chips along the axis.
-        slice_shape: chips along each axis of the slice. If None, a 3D-torus axis is assumed to be in full cubes.
+        slice_shape: chips along each axis of the slice. If ``slice_shape`` is None, all axes of a 3D-torus slice are
+            assumed to have ``axis_size`` chips.
 
     Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
     """
@@ -75,7 +76,8 @@ def largest_slice(chip: str | Chip) -> tuple[int, ...]:
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
     """Return every available slice as the number of chips along each axis, sorted.
 
-    On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into the largest slice.
+    A 3D torus has the slices in ``SMALL_SLICES``, and all slices that consist of whole cubes and fit into the largest
+    slice.
     """
     row = tpu(chip)
     if row.wrap_cube is None:
@@ -87,11 +89,13 @@ def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
 def slice_problem(
     chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
 ) -> str:
-    """Return why no slice meets these conditions; '' if a slice does.
+    """Return why no slice meets the conditions in the arguments; '' if a slice does.
 
     Args:
-        shape: chips along each axis of the slice, in any order. count: total chips, if the shape is not given.
-        rings, lines: sizes of axes that must, or must not, wrap around.
+        shape: chips along each axis of the slice, in any order.
+        count: total chips, if the shape is not given.
+        rings: sizes of axes that must wrap around.
+        lines: sizes of axes that must not wrap around.
     """
     row = tpu(chip)
     ask = tuple(sorted(shape))
@@ -109,7 +113,7 @@ def slice_problem(
 
 
 def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
-    """Return True if a slice has distinct axes of these sizes: ``rings`` that wrap around, ``lines`` that do not."""
+    """Return True if a slice has a separate axis for each size: a ring for ``rings``, a line for ``lines``."""
     left = Counter(shape)
     left.subtract([*rings, *lines])
     return (
@@ -122,7 +126,7 @@ def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int]
 def hops(n: int | Sequence[int], topology: str = "ring") -> int:
     """Return the hops of a shard's longest route: ⌊N/2⌋ on a ring, N-1 on a one-way ring or line, 1 through a switch.
 
-    Several axes (``n`` holds their sizes) are traversed one after another.
+    If ``n`` holds the sizes of several axes, the route crosses all axes, so the result is the sum of the axes' hops.
     """
     check_topology(topology)
     if not isinstance(n, int):

@@ -25,11 +25,11 @@ class Archive:
     """The contents of an archive.
 
     Attributes:
-        files: name and number in the archive of each ``.py`` file and notebook that may be read.
+        files: (name, number in the archive) of each ``.py`` file and notebook that the grader may read.
         notes: remarks on members that are not read.
         times: when each file was last changed.
         manifest: the content of the archive's manifest; empty for an archive without a manifest.
-        is_dated: whether the times and the manifest can be read.
+        is_dated: True if the times and the manifest can be read.
     """
 
     files: tuple[tuple[str, int], ...]
@@ -52,13 +52,13 @@ class OpenArchive:
             raise Refused("is not a .zip archive, or is damaged; make it again") from error
 
     def contents(self, shown: str) -> Archive:
-        """Return the files of the archive, shallowest first, then by name."""
+        """Return the files of the archive, sorted by depth, then by name."""
         notes: list[str] = []
         files: dict[str, int] = {}
         times: dict[str, DateTime] = {}
         inner = 0
         for number, member in enumerate(self._zip.infolist()):
-            inside = member.filename.replace("\\", "/")  # some Windows programs write "\"
+            inside = member.filename.replace("\\", "/")  # some Windows programs write "\" between folders
             times[inside] = member.date_time
             if member.is_dir() or any(is_skipped(part) for part in inside.split("/")):
                 continue
@@ -74,7 +74,8 @@ class OpenArchive:
             zips_were = ".zip file, which was" if inner == 1 else ".zip files, which were"
             notes.append(
                 f"{shown} holds {inner} {zips_were} not opened; "
-                f"if it is a class, unpack it: unzip {shlex.quote(shown)} -d class, then grade class"
+                "if it holds the submissions of a class, unpack it: "
+                f"unzip {shlex.quote(shown)} -d class, then grade class"
             )
         manifest = self._manifest()
         return Archive(
@@ -86,7 +87,7 @@ class OpenArchive:
         )
 
     def _manifest(self) -> str | None:
-        """Return the text of the manifest; "" without a manifest, None for an unreadable manifest."""
+        """Return the text of the manifest; "" if there is no manifest, None if it is unreadable."""
         if MANIFEST not in self._zip.namelist():
             return ""
         try:

@@ -1,4 +1,4 @@
-"""Find out, without executing code, whether the code could give a different answer next time."""
+"""Find out, without executing code, whether the code could give a different answer in another run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ NAMES = frozenset({
     "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
     "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
 })  # fmt: skip
-SEEDED = {"random"}  # ``jax.random`` has no hidden state
+SEEDED = {"random"}  # allowed as ``jax.random``, whose numbers depend only on a key
 PLAIN = frozenset(
     ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
 )
 
 
 def could_differ(tree: ast.Module) -> bool:
-    """Return True if a name in the code could change the code's answer next time.
+    """Return True if the code uses a name that could change the code's answer in another run.
 
-    The check is meant for honest code. Students who hide random numbers gain no more than by handing in twice.
+    The check is meant for honest code. Students who hide random numbers from this check gain only a second try.
     """
     return not _named(tree).isdisjoint(NAMES)
 
 
 def _named(tree: ast.Module) -> set[str]:
-    """Return the names of variables, attributes and imports; all of NAMES if a private name may give access to all."""
+    """Return the names of variables, attributes and imports.
+
+    If a private name in the code could give access to other names, return all names in NAMES, the names that
+    ``could_differ`` looks for.
+    """
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -38,7 +42,7 @@ def _named(tree: ast.Module) -> set[str]:
                 found.add(name)
                 if (
                     name.startswith("__") and name not in PLAIN
-                ):  # such a name may give access to others, as in __builtins__["open"]
+                ):  # a name with "__" may give access to all names, as in __builtins__["open"]
                     return set(NAMES)
             case ast.Attribute(value=value, attr=name):
                 of_jax = isinstance(value, ast.Name) and value.id == "jax"
@@ -53,7 +57,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the parts of imported names, except JAX modules with seeded randomness."""
+    """Return the parts of dotted names in an import, except names of JAX modules with seeded randomness."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

@@ -39,12 +39,15 @@ def text_of(data: bytes) -> str:
 
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
-# Names of text encodings. Python has other codecs, which do not decode text.
+# Names of text encodings begin like this. Python also has codecs, such as bz2, that do not decode text.
 _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Decode with the encoding in the file's line ``# coding: latin-1``, as Python does; None if unknown."""
+    """Decode with the encoding that a line such as ``# coding: latin-1`` names, as Python does.
+
+    Return None if ``data`` has no line of this kind, or if the encoding is not usable.
+    """
     cookie = _COOKIE.match(data)
     try:
         name = codecs.lookup(cookie[1].decode()).name if cookie else ""

@@ -61,12 +61,12 @@ def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
 
 
 def is_skipped(part: str) -> bool:
-    """Return True for a part of a path that is never part of a submission."""
+    """Return True for the name of a file or folder that never belongs to a submission."""
     return (part.startswith(".") and part not in (".", "..")) or part in SKIPPED_FOLDERS
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a file. Raises Refused for more than ``most`` bytes, and for pipes and devices, without waiting for data."""
+    """Read a file. Raises Refused for more than ``most`` bytes, and at once for pipes and device files."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
@@ -85,7 +85,7 @@ def limit_of(suffix: str) -> int:
 
 
 def within_limit(data: bytes, suffix: str, most: int) -> bytes:
-    """Return the bytes. Raises Refused if there are more than ``most``."""
+    """Return the bytes. Raises Refused if there are more than ``most`` bytes."""
     if len(data) <= most:
         return data
     what = "clear its outputs" if suffix.lower() == ".ipynb" else "make it smaller"

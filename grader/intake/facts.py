@@ -24,7 +24,8 @@ MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
 
 
 def look(text: str) -> CodeFacts:
-    """Parse a chunk's code, and return the facts; the default facts if Python cannot parse the code."""
+    """Parse the code of a chunk (a file or a cell) and return its facts; the default ``CodeFacts`` if Python cannot
+    parse the code."""
     tree = parsed(text)
     try:
         return CodeFacts() if tree is None else _facts(tree, len(text))
@@ -56,17 +57,17 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return a chunk's facts from reading. The grader's own code is not read from a submission, so it is parsed now."""
+    """Return a chunk's facts. If no facts are set, as in the grader's own code, parse the chunk now."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if no name in the source could change its answers next time; False for an unparsable source."""
+    """Return True if no name in the source could change the source's answers in another run; False if unparsable."""
     return all(looked_at(chunk).repeatable for chunk in source.chunks)
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if no task and no answer is written. The stub may be of any edition of the course."""
+    """Return True if every task and every answer is still a stub. The stubs may come from any edition of the course."""
     left = 0
     for chunk in source.chunks:
         stubs = looked_at(chunk).stubs
@@ -77,13 +78,13 @@ def nothing_written(source: Source) -> bool:
 
 
 def pseudonym_of(source: Source) -> str:
-    """Return the text of the last ``leaderboard_name = "..."`` in a source; "" if missing or not a literal."""
+    """Return the string in the last ``leaderboard_name = "..."`` of a source; "" if there is none."""
     named = [name for chunk in source.chunks if (name := looked_at(chunk).pseudonym) is not None]
     return named[-1] if named else ""
 
 
 def definition(source: Source, name: str) -> tuple[str, int, str] | None:
-    """Return file or cell, first line and code of a name's last top-level definition; None without a definition."""
+    """Return file or cell, first line and code of a name's last top-level definition; None if it has none."""
     for chunk in reversed(source.chunks):
         if place := looked_at(chunk).places.get(name):
             first, last = place
@@ -93,9 +94,9 @@ def definition(source: Source, name: str) -> tuple[str, int, str] | None:
 
 
 def written_code(source: Source, name: str) -> str:
-    """Return the code of a task, for a person to read; '' if the task is as handed out, or missing.
+    """Return the code of a task, for a person to read; '' if the task is missing or still a stub.
 
-    If the source names the task, but does not define it at top level, return all code.
+    If the source contains the task's name but does not define it at top level, return all code of the source.
     """
     for chunk in reversed(source.chunks):
         if name in (facts := looked_at(chunk)).places:
@@ -106,7 +107,7 @@ def written_code(source: Source, name: str) -> str:
 
 
 def _pseudonym(tree: ast.Module) -> str | None:
-    """Return the last string assigned to ``leaderboard_name``; "" for another value, None without an assignment."""
+    """Return the last string assigned to ``leaderboard_name``; "" for another value, None if never assigned."""
     name = None
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
@@ -128,7 +129,7 @@ def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
 
 
 def _left(tree: ast.Module) -> tuple[str, ...]:
-    """Return the functions and classes whose last definition is as handed out."""
+    """Return the names of functions and classes whose last definition is a stub in which the learner wrote nothing."""
     last = {
         node.name: is_left(node)
         for node in tree.body

@@ -30,7 +30,7 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str], parsers: 
 
 
 def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
-    """Return the files at ``path``, shallowest first, then by name. Add a line to ``notes`` for each refused file."""
+    """Return the files at ``path``, sorted by depth, then by name. Add a line to ``notes`` for each refused file."""
     try:
         # Follow a link that staff typed, but not a link that a learner handed in.
         real = path.resolve(strict=True)
@@ -84,7 +84,7 @@ class _Zips:
         self._seen = self._size = 0
 
     def may_open(self, path: Path) -> bool:
-        """Return whether the next file may be opened, within limits on the number and total bytes of the files."""
+        """Return whether ``path`` may be opened. The number and the total bytes of opened files are limited."""
         self._seen += 1
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):
@@ -95,7 +95,7 @@ class _Zips:
     def notes(self) -> Iterator[str]:
         """Yield one line for each limit that was exceeded."""
         if self._seen > limits.MAX_ZIPS:
-            yield f"{self._seen} .zip files were submitted; {limits.MAX_ZIPS} were opened"
+            yield f"{self._seen} .zip files were submitted; the first {limits.MAX_ZIPS} were opened"
         if self._size > limits.MAX_READ:
             most = limits.MAX_READ // limits.MIB
             yield f"more than {most} MiB of .zip files were submitted; the rest was not opened; make them smaller"

@@ -23,7 +23,7 @@ _FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
 
 
 class Quality(IntEnum):
-    """How well a file name matches an id, best first."""
+    """How well a file name matches an id. The members are in order, from the best match to no match."""
 
     EXACT = 0
     CONTAINS = 1
@@ -34,7 +34,7 @@ class Quality(IntEnum):
 
 @dataclass(frozen=True)
 class Match:
-    """The match of a file name. If the name is ambiguous, ``targets`` has several ids of exercises or modules."""
+    """The exercise or module that a file name matches. For an ambiguous name, ``targets`` has several ids."""
 
     quality: Quality
     targets: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Find the id ``name`` between other words of a file name, ignoring case."""
+    """Find the id ``name`` as whole words in a file name, ignoring case."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 
@@ -85,7 +85,7 @@ def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
 def owner(stem: str, exercises: Mapping[str, str]) -> str:
     """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
 
-    Return the exercise's or module's id if the file name holds nothing else.
+    If the file name has only the words of an exercise or module, return these words.
     """
     name = _without_copy_mark(stem)
     while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):
@@ -100,13 +100,13 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
-    """Return the part of a message that lists the file names that would have matched."""
+    """Return the part of a message that lists the file names for which the grader looked."""
     modules = dict.fromkeys(exercises.values())
     return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
 
 
 def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
-    """Return True if a file name holds an exercise or module but no student's name."""
+    """Return True if a file name contains the name of an exercise or module, but no student's name."""
     match = best_match(stem, exercises)
     return (
         match.quality in (Quality.EXACT, Quality.BEGINS, Quality.NEAR)

@@ -1,9 +1,9 @@
 """Extract the code of a notebook of any version, cell by cell, even if the notebook is damaged.
 
 Python replaces IPython's syntax, so that a cell keeps its meaning and line numbers. IPython's own TransformerManager
-(9.18) is not used, because magics become calls of ``get_ipython``, which tracing processes lack. IPython also turns
-a ``%%time`` cell into one string without functions, drops leading blank lines and continued lines, and takes 12 s for
-400 magics (this module: 2 ms).
+(9.18) is not used: it replaces magics by calls of ``get_ipython``, which does not exist in tracing processes.
+TransformerManager also turns a ``%%time`` cell into one string without functions, and drops leading blank lines and
+continued lines. TransformerManager takes 12 s for 400 magics, and this module takes 2 ms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from grader.wire import limits
 
 
 def notebook_cells(text: str) -> list[Any]:
-    """Return the cells of a notebook of any version, valid or not. Raises Refused without cells, or for too many."""
+    """Return the cells of a notebook of any version, valid or not.
+
+    Raises Refused if the notebook has no cells or too many cells.
+    """
     cells = _listed_cells(text)
     if len(cells) > limits.MAX_CELLS:
         raise Refused(f"has more than {limits.MAX_CELLS} cells and was not read; hand in only your work")
@@ -133,7 +136,10 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 
 
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
-    """Yield each checked exercise, with the name of the last chunk before or at its last call ``check("c3")``.
+    """Yield (exercise, chunk's name) for each checked exercise.
+
+    The chunk is the last cell that checks the exercise, with a call such as ``check("c3")``. If this cell has no code
+    for the grader, the nearest chunk before this cell is used.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.
@@ -156,7 +162,7 @@ def definitions_in(text: str) -> set[str]:
 
 
 _KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # magics whose cell body is Python
-# Install commands, which work without "%".
+# Commands of package managers, which IPython also runs without "%".
 _INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")
 _HELP = re.compile(r"%{0,2}[A-Za-z_*][\w.*\[\]]*\?{1,2}[ \t]*(?=\n|\Z)")
 _TARGET = r"\*?[^\W\d]\w*(?:\.\w+|\[[^\[\],=\n]*\])*[ \t]*"
@@ -179,8 +185,8 @@ _SKIP = re.compile(
 def neutralise(text: str) -> tuple[str, list[str]]:
     """Replace IPython's syntax in a cell. Return the cell's new code, and the lines that were left out.
 
-    A cell of valid Python does not change. A cell in a different language becomes empty. Any other cell keeps its line
-    numbers.
+    A cell of valid Python does not change. A cell in a language other than Python becomes empty. Any other cell keeps
+    its line numbers.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []
@@ -199,7 +205,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Replace line magics by Python. Strings, brackets and continued lines are skipped: magics start statements."""
+    """Replace line magics by Python. A magic is replaced only where a statement begins, not in strings or brackets."""
     done: list[str] = []
     at = 0
     while at < len(text):
@@ -226,7 +232,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _replacement(text: str, start: int) -> str | None:
-    """Return the Python that replaces the magic at this position; None if there is no magic."""
+    """Return the Python that replaces the IPython magic at position ``start``; None if there is no magic."""
     assignment = _ASSIGN.match(text, start)
     is_magic = text[start : start + 1] in ("%", "!", "?") or _HELP.match(text, start) or _INSTALL.match(text, start)
     if not assignment and not is_magic:

@@ -39,9 +39,12 @@ class ParsedCell:
     """A cell of a notebook.
 
     Attributes:
-        kind: code, markdown or raw. text: the cell's text. ``kind`` and ``text`` are None if the cell is damaged.
-        marked: the known name in nbgrader's metadata of the cell. ident: the cell's id, if the id is a known name.
-        defines: the wanted names that the cell defines. checks: the exercises that the cell checks.
+        kind: code, markdown or raw; None if the cell is damaged.
+        text: the cell's text; None if the cell is damaged.
+        marked: the cell's name in nbgrader's metadata, if the gradebook has this name; else "".
+        ident: the cell's id, if the gradebook has a cell of this name; else "".
+        defines: the names in ``wanted`` (see ``Parsers.cells``) that the cell defines.
+        checks: the exercises that the cell checks.
     """
 
     kind: str | None
@@ -54,7 +57,10 @@ class ParsedCell:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The time (None without a time zone) and student ('' if missing) in a manifest of ``shardlings submit``."""
+    """The time and the student in a manifest of ``shardlings submit``.
+
+    ``time``: None if the manifest's time has no time zone. ``student``: '' if missing.
+    """
 
     time: datetime | None = None
     student: str = ""
@@ -69,7 +75,10 @@ class Python:
 
 
 class Parsers:
-    """Parse in this process, without limits. ``batch.confined`` has methods with equal names, and with limits."""
+    """Parse in this process, without limits.
+
+    ``batch.confined`` has methods of the same names, which parse in a confined process, within limits.
+    """
 
     def __init__(self) -> None:
         self._open: list[tuple[bytes, OpenArchive]] = []
@@ -136,7 +145,9 @@ class Parsers:
         """Return all cells of a notebook. Raises Refused if the bytes are not a notebook.
 
         Args:
-            names: known names of cells. wanted: names that cells may define. exercises: ids that cells may check.
+            names: the names of the cells that the gradebook has.
+            wanted: names that cells may define.
+            exercises: ids that cells may check.
         """
         text = text_of(data)
         if not text.strip():
@@ -144,7 +155,7 @@ class Parsers:
         return [_cell(cell, names, wanted, exercises) for cell in notebook_cells(text)]
 
     def strings(self, data: bytes, suffix: str) -> str:
-        """Return a file's readable text: the strings of a notebook, the words of a page, the content of other files."""
+        """Return a file's readable text: a notebook's strings, the text of an HTML page, other files' content."""
         text = data.decode("utf-8", "replace")
         if suffix == ".ipynb":
             try:
@@ -156,7 +167,7 @@ class Parsers:
         return text
 
     def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
-        """Convert the code of cells, by the cells' names, to plain Python."""
+        """Convert the code of cells to plain Python. ``texts``: cell name -> code."""
         plain = {name: neutralise(text) for name, text in texts.items()}
         chunks = with_facts(Chunk(name, text) for name, (text, _) in plain.items())
         return [Python(chunk, tuple(left_out)) for chunk, (_, left_out) in zip(chunks, plain.values(), strict=True)]

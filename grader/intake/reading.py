@@ -1,10 +1,10 @@
 """Read one submission. This module never imports, executes, unpickles or parses submitted code; see ``parsers``.
 
 ``read`` accepts any bytes: unusable files are left out and listed in the submission's notes. ``read`` raises an error
-only if the machine fails to read existing files (permissions, a damaged disk, too many open files). Such a fault costs
-no points.
+only if the machine fails to read existing files (permissions, a damaged disk, too many open files). A fault of the
+machine costs no points.
 
-If several files could be graded, the choice follows these rules, in this order:
+If several files could be graded, the module applies the rules below, from 1 to 7, until one file is left:
 
 1. a changed file before a file that is as handed out or in which nothing was written;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
@@ -50,7 +50,7 @@ def read(
         place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of the files given to learners. A changed file goes before an unchanged file.
+        handed_out: fingerprints of the files given to learners. A changed file is chosen over an unchanged file.
         parsers: parsers of the files; the default parsers run in this process.
     """
     notes: list[str] = []
@@ -68,7 +68,7 @@ def read(
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A source that could be graded. The candidate with the lowest ``rank`` comes first."""
+    """A source that could be graded. Among several candidates, the grader prefers the lowest ``rank``."""
 
     source: Source
     serves: tuple[str, ...]
@@ -79,7 +79,11 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return the source of each exercise, and the sources used in place of each changed candidate that is left out."""
+    """Return exercise -> source.
+
+    The second dict has an entry for each unused candidate that a learner changed: exercise -> name of the source used
+    instead.
+    """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
     for exercise in exercises:
@@ -93,7 +97,10 @@ def _chosen(
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Move the best candidate to the front: changed files go before unchanged files, then low ranks before high."""
+    """Move the best candidate to the front.
+
+    Files that a learner changed come before unchanged files, then the lowest rank decides.
+    """
     if len(rivals) < 2:  # a single candidate, which is usual, needs no fingerprint
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
@@ -143,7 +150,7 @@ def _work_in(
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
-    if matched:  # nbgrader's courses of one module do not know the names of other modules
+    if matched:  # under nbgrader, a course has one module and does not know the names of other modules
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:
         notes.append(f"not named after an exercise and not graded: {a_few(strangers)}")
@@ -171,7 +178,10 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add a file to the digest, lengths first, so that different sets of files never give equal streams of bytes."""
+    """Add a file to the digest.
+
+    Lengths precede the name and the data, so that different sets of files never give equal bytes.
+    """
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

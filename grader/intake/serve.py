@@ -34,7 +34,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
 
 
 def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
-    """Send the result of ``parse``. The CPU limit may end this process at any point."""
+    """Send the result of ``parse``. At the CPU limit, this process ends without an answer."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
@@ -51,7 +51,10 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
 
 
 def _cpu_seconds() -> float:
-    """Return this process's CPU time. While a timer runs, Linux advances ``time.process_time`` in ticks of 4 ms."""
+    """Return this process's CPU time.
+
+    ``time.process_time`` is too coarse: while a timer is set, Linux advances this clock in steps of 4 ms.
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -59,8 +62,8 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of this process's allowed address space are free.
 
-    After a large submission less may be free. Then the next submission gets a new process. Peak memory use does not
-    show what is free, because Linux includes the parent process's memory.
+    After a large submission, less address space may be free. Then the next submission gets a new process. Peak memory
+    use does not show how much is free, because Linux includes the parent process's memory in the peak.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -1,6 +1,7 @@
 """Find the students that a submission's files name: stamps of ``shardlings submit``, and names of files and folders.
 
-Students can set stamps and names. So another student's name costs no points; the staff only gets a warning.
+Students can set stamps and names. So a file with a different student's name costs no points; the staff only gets a
+warning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from grader.intake.times import student_in
 def names_in(
     place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
 ) -> Iterator[tuple[str, str]]:
-    """Yield (file, name) for each name of a student that the graded files of a submission carry.
+    """Yield (file, name) for each student whom a graded file of a submission names.
 
     Args:
         place: the student's submission.
@@ -38,13 +39,13 @@ def names_in(
 
 
 def _parts(name: str) -> list[str]:
-    """Return the path of a source, and of each folder and zip that contains it."""
+    """Return the paths of all folders and zips that contain a source, and the source's path."""
     parts = PurePosixPath(name).parts
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _owner(stem: str, exercises: Mapping[str, str]) -> str:
-    """Return the student's name beside an exercise or module in a file's name; '' without a student's name."""
+    """If a file's name names a student and an exercise or module, return the student's name, else ''."""
     return owner(stem, exercises) if best_match(stem, exercises).quality == Quality.CONTAINS else ""
 
 
@@ -59,7 +60,7 @@ def others_named(
     """Return (file, other student) for each file of a submission that names another student of the class.
 
     Args:
-        student_of: returns the student of the class that a name stands for; '' if the class has no such student.
+        student_of: returns the student of the class that a name stands for; '' if the name stands for no student.
     """
     found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

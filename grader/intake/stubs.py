@@ -6,7 +6,8 @@ import ast
 
 
 def stubs_left(tree: ast.Module) -> int | None:
-    """Return the number of tasks and answers that are as handed out; None if the learner wrote any code."""
+    """Return the number of tasks and answers that the learner left as handed out; None if the learner wrote any
+    code."""
     left = 0
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -21,7 +22,7 @@ def stubs_left(tree: ast.Module) -> int | None:
 
 
 def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Return True for a body of only docstrings and ``raise NotImplementedError(...)``."""
+    """Return True if a definition contains only docstrings and ``raise NotImplementedError(...)``."""
     *words, last = node.body
     raised = last.exc if isinstance(last, ast.Raise) else None
     raised = raised.func if isinstance(raised, ast.Call) else raised

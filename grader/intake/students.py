@@ -27,7 +27,7 @@ class FoundSubmissions(NamedTuple):
     """The submissions in the paths of a command.
 
     Attributes:
-        students: (student, place), by student.
+        students: (student, place), sorted by student.
         notes: files that were skipped.
         set_aside: reasons, by student or file, why a submission cannot be graded. All other submissions are graded.
     """
@@ -46,10 +46,11 @@ def find_submissions(
     A file belongs to the student in its name ("alice_c3_contracting.py", without the exercise or module); several files
     with one student's name are one submission.
 
-    A folder belongs to one student if the folder directly holds a module's folder, ``exercises/`` or a file without a
-    student's name, or only files of one student. Exception: a file without a student's name is set aside if it is
-    beside two or more folders with submitted files (not called "old", "final" ...). In any other folder, each folder,
-    each ``.zip`` and each file with a student's name belongs to one student.
+    A folder belongs to one student if it holds only files of one student, or if it directly holds a module's folder,
+    ``exercises/`` or a file without a student's name. Exception: a file without a student's name is set aside if its
+    folder has two or more subfolders with submitted files. Subfolders called "old", "final" ... are not counted. In a
+    folder that does not belong to one student, each folder, each ``.zip`` and each file with a student's name belongs
+    to one student.
 
     Args:
         login: returns the student for a name in a different system (such as Canvas).
@@ -82,7 +83,7 @@ def find_submissions(
 
 
 def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    """Add a reason for a name. A name can have several reasons, if several folders hold the name."""
+    """Add a reason for a name. A name can have several reasons if it occurs in several folders."""
     known = aside.get(name, "")
     if reason not in known:
         aside[name] = f"{known}; {reason}" if known else reason
@@ -97,8 +98,8 @@ def _is_a_name(student: str) -> bool:
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
     """Return students with unique names, and add all other students to ``aside``.
 
-    Names that differ only in case are not unique, because reports are files. Names that look alike on a page are not
-    unique either.
+    Names that differ only in case are not unique, because each student's name is also the name of a report's file.
+    Names that look alike on a page are not unique either.
     """
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
@@ -113,7 +114,7 @@ def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> l
 
 
 def _looks(student: str) -> str:
-    """Return a key that is equal for names that look alike on a page, apart from case."""
+    """Return a key that is equal for names that look alike on a page, or that differ only in case."""
     return " ".join("".join(c for c in student if c not in _JOINERS).split()).casefold()
 
 
@@ -193,7 +194,7 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
-    """Add notes and reasons for entries beside the students' folders that may be submissions."""
+    """Add a note or a reason for each entry of the folder that may be a submission but belongs to no student."""
     for link in entries.links:
         _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the files themselves there")
     passed_over: list[str] = []
@@ -225,9 +226,10 @@ def _is_one_student(
 def _strays(
     folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str], parsers: Parsers
 ) -> list[Path]:
-    """Return files without a student's name, if several folders (not called old or final) hold submitted files.
+    """Return files without a student's name, if several folders hold submitted files.
 
-    Without this rule, a file without a student's name would make all students' folders parts of one submission.
+    Folders called old or final are not counted. The caller sets the files aside: otherwise a file without a student's
+    name would merge all students' folders into one submission.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):

@@ -15,10 +15,10 @@ class CodeFacts:
     """Facts about a chunk's syntax. The defaults hold for code that Python cannot parse.
 
     Attributes:
-        repeatable: whether no name in the code could change the code's answers next time.
+        repeatable: True if a second run gives equal answers, as far as the names in the code show.
         pseudonym: the name for the leaderboard; "" if the name is not a string, None if the code assigns no name.
-        stubs: the number of stubs as handed out; None if the learner wrote any code.
-        left: functions and classes at top level that are as handed out.
+        stubs: the number of stubs that the learner left as handed out; None if the learner wrote any code.
+        left: functions and classes at top level that the learner left as handed out.
         places: for names defined at top level, the first and last line of the last definition.
     """
 
@@ -46,8 +46,8 @@ class Chunk:
 class Source:
     """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name): the exercise is
-    checked with the names that are defined after this chunk, even if later chunks redefine the names.
+    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name). The exercise is
+    checked with the definitions that hold after this chunk, even if later chunks change the definitions.
     """
 
     name: str
@@ -62,8 +62,8 @@ class Submission:
     Attributes:
         sources: exercise id -> the source that holds its tasks.
         notes: remarks for the student and the staff.
-        digest: SHA-256 over names and bytes of all files that were read, and over choices and notes. Equal digests mean
-            equal sources and notes.
+        digest: SHA-256 over names and bytes of all files that were read, and over the choice of sources and the notes.
+            Equal digests mean equal sources and notes.
     """
 
     student: str
@@ -94,7 +94,8 @@ def paths_of(place: Place) -> tuple[Path, ...]:
 
 
 def fingerprint(source: Source) -> str:
-    """Return SHA-256 of the code, ignoring comment lines, space at line ends, empty cells, and file and cell names."""
+    """Return SHA-256 of the code. Comment lines, trailing blanks, empty cells, and file and cell names do not affect
+    it."""
     chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
 
@@ -104,7 +105,7 @@ def _code_lines(text: str) -> list[str]:
 
 
 def by_source(submission: Submission, names: Sequence[str]) -> list[tuple[Source | None, list[str]]]:
-    """Return each source with the exercises that it holds; exercises that were not handed in have no source."""
+    """Return each source with its exercises; an exercise that was not handed in has None in place of a source."""
     found: dict[tuple[Source | None, str], list[str]] = {}
     for name in dict.fromkeys(names):
         source = submission.sources.get(name)

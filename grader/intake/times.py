@@ -1,7 +1,7 @@
 """Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
-Students can set all these times, so staff who take points for lateness need a record of their own. Courses without such
-a record use the times in submissions. No submitted code is executed, and unreadable data raises no error.
+Students can set the times in a submission, so staff who take points for lateness need a record of their own. Courses
+that keep no record use the times in submissions. No submitted code is executed, and unreadable data raises no error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grader.intake.submission import Place, Refused, Unreadable, paths_of
 from grader.wire import limits
 
 STATED = "submitted.csv"  # the staff's own record, beside students' folders
-STAMP, ZIPPED, DATED = "the stamp of shardlings submit", "the zip's own times", "the file's date"
+STAMP, ZIPPED, DATED = "the stamp that shardlings submit wrote", "the times in the .zip file", "the file's date"
 NO_TIME = 1980  # year of zip members without a time
 
 
@@ -65,7 +65,7 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
 
 
 def student_in(path: Path, parsers: Parsers) -> str:
-    """Return the student that the stamp in a folder or zip names; '' without a stamp."""
+    """Return the student that the stamp in a folder or zip names; '' if there is no stamp."""
     return _stamp(_manifest_bytes(path, parsers), parsers).student
 
 

@@ -1,1 +1,1 @@
-"""Gradebooks and upload formats of other systems. One place imports each optional dependency."""
+"""Gradebooks and upload formats of other systems."""

@@ -1,4 +1,4 @@
-"""Export graded reports as a long CSV, or as a CSV that Canvas imports.
+"""Export graded reports as a CSV with a line per result, or as a CSV that Canvas imports.
 
 Any text may come from a learner. ``csv_cell`` ensures that spreadsheets do not read a text as a formula.
 """
@@ -40,7 +40,7 @@ def students_in(folder: Path) -> list[str]:
     """Return the students with a report. Raises CourseError if no report exists, or a report is incomplete."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # only a folder of an older version can have such reports
+    if damaged := sorted({*names_in(folder)} - {*students}):  # only older versions could leave incomplete reports
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
             "or move it out of that folder"
@@ -84,11 +84,12 @@ def write_canvas(
 ) -> list[str]:
     """Write a CSV for Canvas's gradebook import, with a column per module. Return the students missing in the roster.
 
-    Canvas identifies a student by its own ID, and an assignment by the number in the column's name. Both come from the
-    roster. Without a roster, Canvas identifies students by login, and columns become new assignments.
+    Canvas identifies a student by Canvas's own ID, and an assignment by the number in the column's name. The roster has
+    Canvas's IDs and the assignments' numbers. Without a roster, Canvas identifies students by login, and columns become
+    new assignments.
 
     A module with both extensions and other exercises has a second column, ``MODULE bonus``, with 0 points possible.
-    Canvas counts all points of such an assignment as extra credit.
+    Canvas counts all points in this bonus column as extra credit.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -124,7 +125,8 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
     """Yield (column, points possible, points earned minus late penalty) for each module and for a module's bonus.
 
-    A late penalty takes an equal share from module and bonus. A module with only extensions has one column.
+    A late penalty lowers the points of a module and of its bonus by equal percentages. A module whose exercises are all
+    extensions (extra credit) has one column.
     """
     for module in dict.fromkeys(e.module for e in report.exercises):
         parts = [e for e in report.exercises if e.module == module]
@@ -151,7 +153,8 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write a CSV. The first ``keep_first`` lines are not escaped, because Canvas needs leading blanks in a line."""
+    """Write a CSV and leave the first ``keep_first`` lines unescaped: Canvas needs the blanks before "Points
+    Possible"."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

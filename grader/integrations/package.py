@@ -1,4 +1,4 @@
-"""The files, version and dependencies of the installed package ``grader``, for other systems that run the grader."""
+"""The files and dependencies of the installed package ``grader``, for other systems that run the grader."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from grader import __version__
 from grader.course.config import CourseError
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -32,7 +33,7 @@ packages = ["grader"]
 
 
 def package_files() -> dict[str, Path]:
-    """Return ``grader/...`` -> file for the files of the package ``grader``, without the course installed with it."""
+    """Return ``grader/...`` -> file for the files of the package ``grader``, without the course in ``_course/``."""
     return {
         f"grader/{path.relative_to(PACKAGE).as_posix()}": path
         for path in files_below(PACKAGE)
@@ -58,18 +59,17 @@ def dependencies() -> list[str]:
     return [line for line in listed if "extra ==" not in line]
 
 
-def version() -> str:
-    """Return the installed version of shardlings. Raises CourseError if shardlings was not installed with pip."""
-    try:
-        return importlib.metadata.version("shardlings")
-    except importlib.metadata.PackageNotFoundError:
-        raise CourseError("cannot find out the version of shardlings; install it with pip") from None
-
-
 def project_file() -> str:
-    """Return the text of a pyproject.toml with which pip can install a folder of the ``package_files``."""
+    """Return the text of a pyproject.toml that lets pip install a folder with the ``package_files``.
+
+    Raises CourseError if shardlings was not installed with pip.
+    """
+    try:
+        python = importlib.metadata.metadata("shardlings")["Requires-Python"]
+    except importlib.metadata.PackageNotFoundError:
+        raise CourseError("cannot find out which Python shardlings needs; install it with pip") from None
     return TOOL.format(
-        version=json.dumps(version()),
-        python=json.dumps(importlib.metadata.metadata("shardlings")["Requires-Python"] or ">=3.11"),
+        version=json.dumps(__version__),
+        python=json.dumps(python or ">=3.11"),
         dependencies=json.dumps(dependencies(), indent=2),
     )

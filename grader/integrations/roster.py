@@ -17,15 +17,15 @@ PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain ro
 
 
 class Roster:
-    """A class: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
+    """A roster: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
 
-    A plain roster has the columns ``PLAIN``. This class stores its rows under Canvas's column names.
+    A plain roster has the columns ``PLAIN``. ``Roster`` stores the rows of a plain roster under Canvas's column names.
 
     Attributes:
-        plain: whether the file is a plain roster.
+        plain: True if the file is a plain roster.
         header: Canvas's names of the columns. Columns of assignments have names such as "TITLE (NUMBER)".
-        rows: a row per student: the cells by column.
-        points: Canvas's row with the points possible; {} without one.
+        rows: one row per student, which maps column names to cells.
+        points: Canvas's row with the points possible; {} if the file has no row of this kind.
         data: the content of the file.
     """
 
@@ -53,14 +53,14 @@ class Roster:
         self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name = _rows_by(self.rows, _names_of)
-        # An address also matches without its host, unless another student has this login. If bob has the address
-        # alice@x.edu and alice is a login, then alice is not bob.
+        # An address also matches without its host. For example, alice means bob, who has the address alice@x.edu.
+        # But if another student has the login alice, then alice does not mean bob.
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError that names an invalid line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
-            raise CourseError(f"the roster {self.path} has a column {unknown[0]}; only one called extension is read")
+            raise CourseError(f"the roster {self.path} has a column {unknown[0]}, which is not read; call it extension")
         rows: dict[str, list[str]] = {}
         for number, line in enumerate(lines, 2):
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -80,7 +80,7 @@ class Roster:
         return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
 
     def without(self, students: Iterable[str]) -> list[str]:
-        """Return the login names of all students except these."""
+        """Return the login names of all students on the roster who are not in ``students``."""
         there = [self.row_of(student) for student in students]
         return [row.get("SIS Login ID", "").strip() or row["ID"].strip() for row in self.rows if row not in there]
 
@@ -98,7 +98,8 @@ class Roster:
     def row_of(self, student: str) -> dict[str, str] | None:
         """Find a student by login, SIS id, e-mail address with or without host, Canvas's ID, or name of a download.
 
-        Canvas names downloads "liddellalice_12_34_..." or "liddellalice_12". None for an unknown or ambiguous name.
+        A download from Canvas has a name such as "liddellalice_12_34_..." or "liddellalice_12". Return None for an
+        unknown or ambiguous name.
         """
         name = composed(student).lower()
         download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", name)
@@ -108,12 +109,15 @@ class Roster:
         return found[0] if found and len(found) == 1 else None
 
     def login(self, student: str) -> str:
-        """Return the login under which to grade a student, or ``student`` if the roster does not have the name."""
+        """Return the login under which a student is graded, or ``student`` if the roster does not have this name."""
         row = self.row_of(student) or {}
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def person(self, student: str) -> Person | None:
-        """Return the student's name and section; None for an unknown student. A name equal to a login becomes ""."""
+        """Return the student's name and section; None for an unknown student.
+
+        If the roster has a login in place of a name, the name is "".
+        """
         row = self.row_of(student)
         if row is None:
             return None
@@ -121,17 +125,17 @@ class Roster:
         return Person("" if name.lower() in _names_of(row) else name, row.get("Section", "").strip())
 
     def people(self, students: Iterable[str]) -> dict[str, Person]:
-        """Return the name and section of each of these students who is in the roster."""
+        """Return student -> name and section, without students who are not on the roster."""
         return {student: person for student in students if (person := self.person(student))}
 
     def column(self, module: str) -> str:
-        """Return Canvas's name of a module's column if Canvas has the assignment, else the module's id."""
+        """Return the name of a module's column in Canvas; the module's id if Canvas has no assignment for it."""
         own = [name for name in self.header if re.fullmatch(rf"{re.escape(module)} \(\d+\)", name)]
         return own[0] if own else module
 
 
 def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[str]]]:
-    """Return (content, column names, other lines) of a CSV file. Raises CourseError."""
+    """Return (content, column names, rows) of a CSV file. Raises CourseError."""
     try:
         data = path.read_bytes() if data is None else data
         text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import itertools
 import json
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -21,8 +22,10 @@ from grader import hardware
 from grader.common.result import QuestionKind, Result, RubricItem
 from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER, Answer
+from grader.hardware.chips import FIGURES, reading
 from grader.judging.kinds import KINDS
 from grader.judging.kinds.kind import AnswerKind, filled_in
+from grader.judging.named import MOST_NAMED, named
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
@@ -31,7 +34,7 @@ TELLING = ("number", "table")
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Draw one variant of a question and, if it has options, their order.
+    """Draw one variant of a question and, for a choice, the order of its options.
 
     SHA-256 over (seed, question name, student) decides the draw, so the process, the platform and the order of students
     do not matter. For one student and seed, the draw changes only if the question's parameters change.
@@ -52,39 +55,42 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 
 
 class OfAClass:
-    """A question's draws for all students of a class, to find students for whom a wrong answer would be right.
+    """A question's drawn parameters for each student of a class.
 
-    Students with equal draws are grouped, so an answer is compared once per draw, not once per student.
+    The parameters show for which other students a wrong answer would be right.
+
+    Students with equal parameters are grouped, so an answer is compared once per group, not once per student.
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
-        """Group the students by draw; no right answer is computed yet.
+        """Group the students by drawn parameters; no right answer is computed yet.
 
         Args:
             params: drawn parameters by student.
         """
         self.question = question
-        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # from repr(draw) to the draw and its students
+        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # repr(draw) -> the draw, and its students
         self._draw_of = {student: repr(drawn) for student, drawn in params.items()}
         for student in sorted(params):
             self._alike.setdefault(self._draw_of[student], (params[student], []))[1].append(student)
         self._right: dict[str, Any] = {}
 
     def fits_others(self, student: str, text: str) -> list[str]:
-        """Return the other students for whom a wrong answer would be right, for the staff to review; not a verdict.
+        """Return the other students for whom a wrong answer would be right, for the staff to review.
 
         Args:
             student: the student who gave the answer.
             text: the answer, as the report shows it.
 
         Returns:
-            Names, sorted. Empty if the answer is right for this student or cannot be read, or if students may guess
-            right answers to this question, as for a choice.
+            Names, sorted; [] if the answer is right for ``student`` or cannot be read. The result is also [] if
+            students may guess right answers to this question, as they may with a choice.
         """
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # for kinds in TELLING, only ``why`` uses the draw, so any draw will do
+        # Numbers and tables use the draw only in ``why``, so this ``kind`` can compare answers with keys of all draws.
+        kind = kind_of(self.question, own)
         try:
             given = kind.read(text)
         except BadAnswer:
@@ -107,6 +113,17 @@ def _variants(question: Question) -> list[dict[str, Any]]:
     return list(question.variants())
 
 
+def some_variants(question: Question, most: int) -> list[dict[str, Any]]:
+    """Return the variants of a question, or a sample of ``most`` variants."""
+    variants = _variants(question)
+    return random.Random(question.name).sample(variants, most) if len(variants) > most else variants
+
+
+def show_params(params: Mapping[str, Any]) -> str:
+    """Return parameters as a text for messages: ``X=4, chip='v5e'``."""
+    return ", ".join(f"{name}={value!r}" for name, value in params.items())
+
+
 def render_text(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question's own text with its parameters filled in.
 
@@ -118,7 +135,7 @@ def render_text(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def _flowing(paragraph: str) -> str:
-    """Join a paragraph into one line, for the display to wrap; lists, tables and code keep their lines."""
+    """Join a paragraph's lines into one line, which the display wraps; lists, tables and code keep their lines."""
     lines = paragraph.splitlines()
     return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
@@ -129,14 +146,41 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
     if question.model:
         lines.append(f"Model: {question.model}.")
     chips = dict.fromkeys(v for k, v in params.items() if k == "chip" or hardware.is_known(v))
-    return "\n".join([*lines, *(f"Hardware: {hardware.describe(c)}." for c in chips)])
+    figures = figures_of(question) if chips else frozenset()
+    return "\n".join([*lines, *(f"Hardware: {hardware.describe(c, figures)}." for c in chips if figures)])
+
+
+def names_a_chip(question: Question) -> bool:
+    """Return True if a parameter of the question is a chip of the hardware table."""
+    return any(name == "chip" or any(map(hardware.is_known, values)) for name, values in question.params.items())
+
+
+@cache
+def figures_of(question: Question) -> frozenset[str]:
+    """Return the figures of the hardware table that the answer uses.
+
+    In a learner's file, the question declares the figures. If the question declares no figures, return the figures that
+    the author's function reads for at least one variant. If the function fails, return all figures; ``verify`` reports
+    the error.
+    """
+    if question.figures is not None:
+        return frozenset(question.figures)
+    try:
+        with reading() as read:
+            for params in _variants(question):
+                question.answered_by(question.fn, params)
+    except Exception:
+        return FIGURES
+    return FIGURES & read
 
 
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
-    """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
+    """Return the answer's variable name and the question in one sentence: ``flops: How many FLOPs has a step?``.
 
-    An author's title replaces the question asked. The question asked is the rendered text's first sentence with a
-    question mark at its end, or else the text's first sentence. If the text cannot be rendered, return the name alone.
+    If the author gave the question a title, the result has the title in place of the sentence. Without a title, the
+    first sentence of the
+    rendered text that ends in a question mark is used. If no sentence ends in a question mark, the text's first
+    sentence is used. If the text cannot be rendered, return only the variable's name.
     """
     if question.title:
         return f"{question.name}: {question.title}"
@@ -150,7 +194,7 @@ def label_of(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def kind_name(question: Question) -> QuestionKind:
-    """Return the kind's name in reports, which is the name of its declaration: ``number`` for ``exercise.number``."""
+    """Return the kind's name in reports and in declarations: ``number`` for ``exercise.number``."""
     return KINDS[type(question.answer)].name
 
 
@@ -174,7 +218,7 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any
 
     Raises:
         jinja2.TemplateError: an option's text does not render.
-        ValueError: two options read alike.
+        ValueError: two options cannot be distinguished.
     """
     return KINDS[type(question.answer)].of(question.answer, drawn, question.rtol)
 
@@ -190,12 +234,12 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
     Args:
         params: the parameters drawn for the learner (``params_for``).
-        misconceptions: all misconceptions of the exercise. Only misconceptions of this question count.
+        misconceptions: the exercise's misconceptions; misconceptions of other questions are ignored.
         raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
-        A Result. Its ``reason`` and ``hint`` never reveal the right answer. Its ``expected`` holds the right answer for
-        the staff. If the author's function gives no valid answer, the status is ``broken``.
+        A Result. The fields ``reason`` and ``hint`` never reveal the right answer. The field ``expected`` holds the
+        right answer for the staff. If the author's function gives no valid answer, the status is ``broken``.
     """
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -224,17 +268,19 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
     verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
-    misconception = nearest_misconception(question, params, misconceptions, given)
-    if misconception:
+    if found := nearest_misconceptions(question, params, misconceptions, given, want):
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
-        return verdict(reason=reason_given, hint=misconception.hint, misconception=misconception.name)
+        hint, name = named(found)
+        return verdict(reason=reason_given, hint=hint, misconception=name)
     return verdict(reason=kind.why(given, want))
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
     """Return the fields of a result that waits for a person."""
     assert isinstance(answer, Written)
-    reason = BY_A_PERSON + (f"; only its first {MAX_TEXT} characters were read" if len(raw) >= MAX_TEXT else "")
+    reason = BY_A_PERSON + (
+        f"; only the first {MAX_TEXT} characters of the answer were read" if len(raw) >= MAX_TEXT else ""
+    )
     items = [] if isinstance(answer.rubric, str) else answer.rubric.items()
     rubric = [RubricItem(name=name, points=points, text=text) for name, (points, text) in items]
     staff = "" if rubric else f"rubric: {answer.rules}"
@@ -242,7 +288,10 @@ def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without judging it. The status is ``blocked``, or ``failed`` if the answer cannot be right."""
+    """Read an answer without judging it.
+
+    The result's status is ``failed`` if the answer cannot be right, else ``blocked``.
+    """
     kind = kind_of(question, params)
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -267,20 +316,30 @@ def wanted(
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
-def nearest_misconception(
-    question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], given: Any
-) -> Misconception | None:
-    """Return the misconception of this question with the answer nearest to the given one, within tolerance."""
+def nearest_misconceptions(
+    question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], given: Any, want: Any
+) -> list[Misconception]:
+    """Return the misconception whose answer is nearest to ``given``, among answers close enough to count as equal.
+
+    If no misconception is close enough, return the misconceptions that explain all wrong parts of ``given``, such as
+    all wrong numbers in a table. Return [] if too many misconceptions explain the wrong parts.
+    """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []
+    partly: list[Misconception] = []
     for misconception in misconceptions_of(question, misconceptions):
         try:
-            distance = kind.distance(given, wanted(question, misconception.fn, params, kind))
+            wrong = wanted(question, misconception.fn, params, kind)
         except Exception:  # a misconception that fails for these parameters matches nothing; verify reports it
             continue
+        distance = kind.distance(given, wrong)
         if distance is not None:
             near.append((distance, misconception.name, misconception))
-    return min(near)[2] if near else None
+        elif kind.wrong_as(given, wrong, want):
+            partly.append(misconception)
+    if near:
+        return [min(near)[2]]
+    return partly if len(partly) <= MOST_NAMED else []
 
 
 def misconceptions_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
@@ -289,5 +348,6 @@ def misconceptions_of(question: Question, misconceptions: Iterable[Misconception
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return an author's error as one short line that keeps paths, ``ValueError: 0.0 is not ...``."""
+    """Return an author's error as one short line, such as ``ValueError: math domain error``. Paths in the text are
+    kept."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

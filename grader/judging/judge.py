@@ -1,4 +1,4 @@
-"""Judge checks: turn a submission's findings (one for each ask) into results (one for each check)."""
+"""Judge checks: turn findings (one for each ask, a request to a submission) into results (one for each check)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from grader.common.layout import show_device
 from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
+from grader.common.pipelines import pipelines
 from grader.common.result import Result
 from grader.common.routes import routes
 from grader.exercise import Call, Check, Exercise
@@ -23,9 +24,9 @@ WRONG_IN_SECRET = (
     "right on all inputs that can be shown, wrong on hidden ones: its behaviour depends on more than it should"
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
-MAX_SPANS = 1000  # most bars in a timeline of a report
-MAX_ROUTES = 2  # most routes that a report shows; ``explain`` shows all
-MAX_HELD = 600  # most entries of one route: devices times rounds
+MAX_SPANS = 1000  # a timeline of a report has at most this many bars
+MAX_ROUTES = 2  # a report shows at most this many routes, and this many pipelines; ``explain`` shows all
+MAX_HELD = 600  # a route or pipeline has at most this many entries: devices times rounds
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
@@ -41,7 +42,10 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Drop repeated pictures: if several checks of one program fail, only the first shows its timeline and rounds."""
+    """Drop repeated pictures of timelines and of rounds.
+
+    If several checks of one program fail, only the first result shows these pictures.
+    """
     drawn: list[dict[str, Any]] = []
     found = []
     for result in results:
@@ -56,7 +60,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
         if result.unjudged:  # this check passed on simulated devices, so checks that depend on it can be judged
             continue
         if result.status == "broken":
-            return _result(check, "broken", f"waits for {result.name!r}, which the grader could not judge")
+            return _result(check, "broken", f"waits for the check {result.name!r}, which the grader could not judge")
         if result.status != "passed":
             return _result(check, "blocked", f"not tried: first make {result.label!r} pass")
     return None
@@ -64,7 +68,10 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """Answers that a check compares in one run: one answer, or one per mesh, for each call of the check."""
+    """The answers to asks (requests to a submission) that a check compares in one run.
+
+    For each call of the check there is one answer, or one answer per mesh if the check compares meshes.
+    """
 
     check: Check
     answers: tuple[tuple[Answered, ...], ...]
@@ -75,11 +82,11 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first ask, with the sizes, the mode and the secrecy of the whole group."""
+        """The first answer's ask (request). The asks of all answers have equal sizes, ``check_vma`` and ``secret``."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check. NumPy's warnings are silenced, because they are about the learner's values."""
+        """Run the check, without NumPy's warnings, which would be about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -94,10 +101,10 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """Return the groups of answers that a check compares, in the order of the asks.
+    """Return the groups of answers that a check compares, in the order of the asks (requests to the submission).
 
-    A check of several calls gets one group for each choice of settings with which the plan asks for every call. A
-    public plan may have no group, because learners may have only one of the calls.
+    If a check has several calls, a group has answers to all calls, and the answers' asks have equal settings, such as
+    the mesh. If a public plan lacks one of the calls, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -135,12 +142,13 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
             except Failure as failure:
                 return _failed(check, failure, group)
             except Exception as error:  # an author's mistake must not cost a learner points
-                return _result(check, "broken", f"the check itself failed: {type(error).__name__}: {error}")
+                return _result(check, "broken", _itself_failed(error))
     return None
 
 
 def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
-    """Return the first fault among these answers, the learner's before the grader's; None without faults."""
+    """Return the verdict on the learner's first fault in ``answers``, else on the grader's first fault; None without a
+    fault."""
     faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         why = _of_fault(fault, ask.task)
@@ -168,13 +176,12 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the result on requested real devices, for a check that passes on simulated devices.
+    """Return the result on the requested real devices of a check that passes on simulated devices.
 
-    A check that compares no values depends only on the program, so it is not tried on real devices. Secret inputs
-    decide, but add no details to the result.
+    A check that compares no values depends only on the program, so it is not tried on real devices. If the check fails
+    on secret inputs, the result gives no details.
 
-    Returns:
-        A failure; ``blocked`` if the real devices gave no values; None if the check passes on them or was not tried.
+    The result is ``blocked`` if the real devices gave no values. Return None if the check passes or was not tried.
     """
     unseen = ""
     for group in looked_at:
@@ -198,8 +205,8 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     """Return the first failure on real devices, if the check fails at every matmul precision.
 
-    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu), so the run in
-    float32 decides.
+    The devices' default matmul precision may be too coarse, for example if a relu follows a sum near 0. So a check
+    passes if it passes with float32 matmuls.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
@@ -214,7 +221,10 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """Return, for the staff, why the check fails in each run, also in secret runs; '' for a run that passes."""
+    """Return, for the staff, the reason why the check fails in each run; '' for a run that passes.
+
+    Runs on secret inputs are included.
+    """
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
@@ -226,8 +236,17 @@ def verdicts(group: Together) -> list[str]:
         except Failure as failure:
             decided.append(failure.staff or failure.reason)
         except Exception as error:
-            decided.append(f"the check itself failed: {type(error).__name__}: {error}")
+            decided.append(_itself_failed(error))
     return decided
+
+
+def _itself_failed(error: Exception) -> str:
+    """Return the reason of a result, from an error that the author's check raised.
+
+    For a bare ``assert``, which has no text, the reason says what to write instead.
+    """
+    text = str(error) or ("compare with a function of grader.expect" if isinstance(error, AssertionError) else "")
+    return f"the check itself failed: {type(error).__name__}: {text}"
 
 
 def _failed(check: Check, failure: Failure, group: Together) -> Result:
@@ -284,13 +303,20 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
 
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
-    """Return the program's first routes, on a mesh and at sizes that learners see. Long routes are left out."""
+    """Return pictures of the program's short routes and short pipelines, at most ``MAX_ROUTES`` of each.
+
+    Return [] if the program ran on hidden dimensions or secret inputs.
+    """
     ask, seen = answer.ask, answer.finding
     if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
     found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
-    return [{"title": "actual rounds", "mesh": mesh, "rounds": _plain(asdict(route))} for route in found[:MAX_ROUTES]]
+    about = ask.for_tracer([])
+    names = [argument["name"] for argument in about["args"] + about["cotangents"]]
+    lines = [p for p in pipelines(seen.operations, names) if sum(map(len, p.ticks)) <= MAX_HELD]
+    shown = [("rounds", route) for route in found[:MAX_ROUTES]] + [("ticks", p) for p in lines[:MAX_ROUTES]]
+    return [{"title": f"actual {kind}", "mesh": mesh, kind: _plain(asdict(one))} for kind, one in shown]
 
 
 def _plain(value: Any) -> Any:
@@ -306,7 +332,10 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Put the mesh before the text, and the mode (``check_vma``) if the task has several modes."""
+    """Put the mesh before the text if the call has several meshes.
+
+    Put the value of ``check_vma`` first if the task is tried with several values of ``check_vma``.
+    """
     if isinstance(ask.of, Call):
         if len(ask.of.meshes) > 1 and not every_mesh:
             text = f"on the mesh {show_device(ask.mesh)}, {text}"
@@ -317,7 +346,7 @@ def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
 
 def _of_fault(fault: Fault, task: str) -> str:
     place = f"line {fault.line}" if fault.line else ""
-    if fault.file.startswith("cell"):  # a line alone is enough in a .py file, because students know the file's name
+    if fault.file.startswith("cell"):  # students know the name of a .py file, but not the number of a cell
         place = f"{fault.file}, {place}" if place else fault.file
     text = fault.message if fault.message.startswith(task) else f"{task}: {fault.message}"
     return f"{place}: {text}" if place else text

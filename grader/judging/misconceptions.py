@@ -1,92 +1,139 @@
 """Find the misconception that a submission has.
 
 A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A misconception fits if
-checks find equal mistakes in a form and in the submission: equal wrong values, equal excess collectives, or an equal
-operation that waits. Only inputs that are not secret are used.
+checks find equal mistakes in a form and in the submission: equal wrong values, equal excess collectives, or equal
+operations that wait for a matmul although they must not. Only inputs that are not secret are used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
-from grader.common.observation import Collective, Fault, Observation, Outcome, Seen
-from grader.common.result import Result
-from grader.exercise import Check, Misconception
+from grader.common.observation import Fault, Outcome, Seen
+from grader.exercise import Call, Check, Misconception
 from grader.expect import Failure, same_outcome
 from grader.expect.failure import Compared
-from grader.judging.judge import together
-from grader.judging.seen import Answered, Finding, paired
+from grader.judging.judge import Together, together
+from grader.judging.likeness import findings_of, likeness, shared_traffic
+from grader.judging.named import MOST_NAMED
+from grader.judging.plan import Ask
+from grader.judging.seen import Answered, paired, partner
 from grader.wire.frames import wide
 
-NEAR = 0.01  # relative to the largest error: forms of one mistake differ by less
-CLEAR = 4  # multiples of the tolerance; smaller errors do not show their cause
-MOST_NAMED = 2
-"""Largest number of misconceptions that a report names if all fit equally well. If more fit, the report names none."""
-
+NEAR = 0.01  # errors of programs with one mistake differ by less than this fraction of the largest error
+CLEAR = 4  # smallest error that can show its cause, in multiples of the tolerance
 Found = Failure | Fault | Outcome | None
 
 
 @dataclass
 class Shown:
-    """A submission's or misconception's results on inputs that are not secret, and the findings of checks in them."""
+    """Results of a submission or misconception on inputs that are not secret, and what checks find in these results."""
 
     answered: Sequence[Answered]
-    _found: dict[str, list[Found]] = field(default_factory=dict)
+    _found: dict[str, list[tuple[Together, list[Found]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.answered = [a for a in paired(self.answered) if not a.ask.secret]
 
     def to(self, check: Check) -> list[Found]:
         """Return what a check finds for each mesh and case; None where the check passes."""
+        return list(chain.from_iterable(found for _, found in self._runs(check)))
+
+    def first_failure(self, check: Check) -> tuple[list[Ask], list[Found]]:
+        """Return the asks of the first run that fails a check, and what the check finds; empty lists if all runs pass.
+
+        If a timing call fails, the asks (requests to the submission) include the ask of the call that it times.
+        """
+        for group, found in self._runs(check):
+            if any(found):
+                asks = [a.ask for a in group.each]
+                timed = [ask for ask in asks if isinstance(ask.of, Call) and ask.of.timing]
+                return list(dict.fromkeys([*asks, *(partner(ask, self.answered).ask for ask in timed)])), found
+        return [], []
+
+    def _runs(self, check: Check) -> list[tuple[Together, list[Found]]]:
         if check.name not in self._found:
-            self._found[check.name] = list(_found(check, self.answered))
+            self._found[check.name] = [(group, list(_found(group))) for group in together(check, list(self.answered))]
         return self._found[check.name]
+
+
+ShownOf = Callable[[Misconception, Sequence[Ask]], Shown]
+Forms = Mapping[str, list[tuple[Misconception, Shown]]]
 
 
 def fitting(
     check: Check,
     submitted: Shown,
     results: dict[str, str],
-    known: Sequence[tuple[Misconception, Shown]],
+    known: Sequence[Misconception],
     checks: Mapping[str, Check],
+    shown: ShownOf,
 ) -> list[Misconception]:
     """Return the misconceptions that explain why a check fails; [] if too many misconceptions explain it equally well.
 
-    If the ``gives`` of misconceptions predicts the results, return these misconceptions. Otherwise a misconception fits
-    if each check that it fails was not tried on the submission, or fails on the submission in an equal way. Among
-    fitting misconceptions, return those that agree most with the submission (``_rank``).
+    If the function ``gives`` of one or more misconceptions predicts the submission's results, return these
+    misconceptions. Otherwise, a misconception fits if the submission fails like the misconception in every check that
+    the misconception fails and that was tried on the submission. If several misconceptions fit, return those that
+    agree most with the submission (``_rank``).
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
+        shown: returns a misconception's results for the given asks. ``shown`` gets all asks only for the few
+            misconceptions that agree with the submission in the first run that fails.
     """
-    if given := [misconception for misconception, _ in known if _gives(misconception, submitted, checks)]:
+    if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
-    failed = {name for name, status in results.items() if status == "failed"}
-    ranks: dict[str, int] = {}
-    forms = _possible_forms(results, known, checks)
-    for name, every in forms.items():
-        compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
-        if _fails_as(submitted, every, compared):
-            ranks[name] = max(
-                _rank(submitted, mistaken, misconception, failed, results) for misconception, mistaken in every
-            )
-    best = [forms[name][0][0] for name, rank in ranks.items() if rank == max(ranks.values())]
+    asks = [a.ask for a in submitted.answered]
+    near = [(misconception, shown(misconception, asks)) for misconception in _near(check, submitted, known, shown)]
+    best = _most_alike(check, submitted, results, _possible_forms(results, near, checks), checks)
     return best if len(best) <= MOST_NAMED else []
 
 
+def _most_alike(
+    check: Check, submitted: Shown, results: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
+) -> list[Misconception]:
+    """Return the misconceptions that fit and agree most with the submission. ``forms``: by misconception."""
+    failed = {name for name, status in results.items() if status == "failed"}
+    ranks: dict[str, tuple[int, float]] = {}
+    for name, every in forms.items():
+        compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
+        if _fails_as(submitted, every, compared):
+            ranks[name] = max(_rank(submitted, mistaken, one, failed, results) for one, mistaken in every)
+    return [forms[name][0][0] for name, rank in ranks.items() if rank == max(ranks.values())]
+
+
+def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
+    """Yield the misconceptions that may fit, judged by the submission's first run that fails the check.
+
+    A form of a misconception (a program with the mistake) is ignored here if it has more or fewer findings than the
+    submission, since
+    ``_possible_forms`` may drop the form.
+    """
+    asks, found = submitted.first_failure(check)
+    forms: dict[str, list[Misconception]] = {}
+    for misconception in known if asks else ():
+        forms.setdefault(misconception.known_as, []).append(misconception)
+    for every in forms.values():
+        comparable = [form for one in every if len(form := shown(one, asks).to(check)) == len(found)]
+        if comparable and _fits(found, comparable, _no_other_way):
+            yield from every
+
+
 def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
-    """Return True if the submission fails each check like one of the forms, or in the way that all forms share."""
-    return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms]) for check in checks)
+    """Return True if the submission fails each check like one form of a misconception, or with the findings that all
+    forms share."""
+    return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms], _same_way) for check in checks)
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if the submission's results are those that ``gives`` predicts, on every mesh."""
+    """Return True if ``misconception.gives``, used as a check, passes on every mesh."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -96,7 +143,7 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 
 def _possible_forms(
     results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
-) -> dict[str, list[tuple[Misconception, Shown]]]:
+) -> Forms:
     """Return each misconception's possible forms: forms that fail no check that the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for misconception, mistaken in known:
@@ -108,43 +155,39 @@ def _possible_forms(
 
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
-) -> int:
-    """Return how many of four properties agree: the failed checks, all collectives, all matmuls, all results."""
-    return sum((failed == set(misconception.fails) & results.keys(), *_likeness(submitted, mistaken, misconception)))
+) -> tuple[int, float]:
+    """Return how many of four properties agree: the failed checks, all collectives, all matmuls, all results.
 
-
-def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result:
-    """Return the result with the hint of one misconception, or with the hints of both if there are two."""
-    hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
-    hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
-    return result.model_copy(
-        update={"hint": hint, "misconception": " or ".join(misconception.known_as for misconception in misconceptions)}
-    )
+    The second number is the fraction of collectives that both programs share. It decides between misconceptions that
+    agree in equally many properties.
+    """
+    pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
+    same_checks = failed == set(misconception.fails) & results.keys()
+    return sum((same_checks, *likeness(pairs))), shared_traffic(pairs)
 
 
 # -- findings of a check -----------------------------------------------------------------------
 
 
-def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
-    for group in together(check, list(answered)):
-        faults = [a.finding for a in group.each if isinstance(a.finding, Fault)]
-        if faults:
-            yield faults[0]
-            continue
-        for seen in group.seen(public=False):
-            for case in _cases(seen):
-                try:
-                    group.judged(case)
-                except Failure as failure:
-                    yield _of_case(case[0], failure) if _outcomes(case) else failure
-                except Exception as error:  # the check skips this case, or raises an error
-                    yield None if _outcomes(case) else Fault("broken", str(error))
-                else:
-                    yield None
+def _found(group: Together) -> Iterator[Found]:
+    faults = [a.finding for a in group.each if isinstance(a.finding, Fault)]
+    if faults:
+        yield faults[0]
+        return
+    for seen in group.seen(public=False):
+        for case in _cases(seen):
+            try:
+                group.judged(case)
+            except Failure as failure:
+                yield _of_case(case[0], failure) if _outcomes(case) else failure
+            except Exception as error:  # the check skips this case, or raises an error
+                yield None if _outcomes(case) else Fault("broken", str(error))
+            else:
+                yield None
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the outcome of a wrong case; "wrong" if the check's failure does not show the actual outcome."""
+    """Return the actual outcome of a case that fails a check; ``Outcome(error="wrong")`` if the failure shows none."""
     return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -153,30 +196,30 @@ def _outcomes(seen: tuple) -> bool:
 
 
 def _cases(seen: tuple) -> list[tuple]:
-    """Split the outcomes of a plain function into one tuple per case; other values stay whole."""
+    """Split the outcomes of a plain function into one tuple per case; values of other kinds are not split."""
     return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
 
 
 # -- compare findings --------------------------------------------------------------------------
 
 
-def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]]) -> bool:
+def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
     """Return True if the findings match one form of a misconception, or what all its forms have in common."""
-    if any(_same_way(submitted, form) for form in forms):
+    if any(match(submitted, form) for form in forms):
         return True
     alike = {len(submitted), *map(len, forms)}
     if len(forms) == 1 or len(alike) > 1:
         return False
     common = [_common(found) for found in zip(*forms, strict=True)]
     shared = [n for n, found in enumerate(common) if found is not OPEN]
-    return _same_way([submitted[n] for n in shared], [common[n] for n in shared])
+    return match([submitted[n] for n in shared], [common[n] for n in shared])
 
 
-OPEN = Fault("open", "the forms of a mistake have nothing in common here")
+OPEN = Fault("open", "the forms of this misconception share no finding for this check")
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """Return what all forms of a misconception have in common, or OPEN."""
+    """Return the finding that all forms of a misconception share, or ``OPEN`` if the forms share no finding."""
     failures = [one for one in found if isinstance(one, Failure)]
     compared = [one.compared for one in failures]
     if len(failures) < len(found) or failures[0].others or not all(compared):
@@ -204,28 +247,43 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
-    Undefined values may be NaN in one program and a number in the other. Places with undefined values are ignored, but
-    at least as many other places must agree.
+    Undefined values may be NaN in one program and a number in the other. Places with undefined values are ignored. At
+    least one place must agree, and the places that agree must not be fewer than the ignored places.
     """
-    if len(submitted) != len(mistaken):
-        return False
-    agreed = undefined = 0
-    for one, other in zip(submitted, mistaken, strict=True):
-        if one is None and other is None:
-            continue
-        same, open_ = _alike(one, other)
-        if same is None:
-            return False
-        agreed, undefined = agreed + same, undefined + open_
+    agreed, undefined = _agreement(submitted, mistaken) or (0, 0)
     return agreed > 0 and agreed >= undefined
 
 
+def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
+    """Return True if no finding of one run disagrees, so that ``_same_way`` may still be True for all runs."""
+    return _agreement(submitted, mistaken) is not None
+
+
+def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[int, int] | None:
+    """Return how many places of the findings agree, and how many cannot be compared; None if a place disagrees."""
+    if len(submitted) != len(mistaken):
+        return None
+    pairs = zip(submitted, mistaken, strict=True)
+    return _sums(_alike(one, other) for one, other in pairs if one is not None or other is not None)
+
+
+def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
+    """Return the sums of counts as ``_alike`` returns them; None if a place disagrees."""
+    agreed = undefined = 0
+    for same, open_ in counts:
+        if same is None:
+            return None
+        agreed, undefined = agreed + same, undefined + open_
+    return agreed, undefined
+
+
 def _alike(one: Found, other: Found) -> tuple[int | None, int]:
-    """Return the number of places that agree (None if some disagree) and of places that cannot be compared."""
+    """Return how many places, such as array elements, agree (None if some disagree), and how many are undefined."""
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
-    if isinstance(one, Fault) and isinstance(other, Fault):  # a missing or unfinished task is not a misconception
+    # Faults show a mistake only if their kind is "raised" or "refused". Missing and unfinished tasks have other kinds.
+    if isinstance(one, Fault) and isinstance(other, Fault):
         same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)
     elif isinstance(one, Outcome) and isinstance(other, Outcome):
         same = same_outcome(one, other, 1e-6)
@@ -233,24 +291,22 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
 
 
 def _gist(fault: Fault) -> tuple[str, str]:
-    """Return an error's type and the beginning of its message, without digits and punctuation."""
-    return fault.type, re.sub(r"[\d\W_]+", " ", fault.message)[:60]
+    """Return an error's type and the beginning of its message, without digits, punctuation and a function's name."""
+    unnamed = re.sub(r"function '[^']+'", "function", fault.message)
+    return fault.type, re.sub(r"[\d\W_]+", " ", unnamed)[:60]
 
 
 def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
     submitted, mistaken = ({f.of: f for f in (each, *each.others)} for each in (one, other))
     if submitted.keys() != mistaken.keys():
         return None, 0
-    agreed = undefined = 0
-    for a, b in ((failure, mistaken[name]) for name, failure in submitted.items()):
-        if a.compared is not None and b.compared is not None:
-            same, open_ = _same_values(a.compared, b.compared)
-        else:
-            same, open_ = (1 if a.compared is b.compared and _same_finding(a, b) else None), 0
-        if same is None:
-            return None, 0
-        agreed, undefined = agreed + same, undefined + open_
-    return agreed, undefined
+    return _sums(_same_failure(failure, mistaken[name]) for name, failure in submitted.items()) or (None, 0)
+
+
+def _same_failure(one: Failure, other: Failure) -> tuple[int | None, int]:
+    if one.compared is not None and other.compared is not None:
+        return _same_values(one.compared, other.compared)
+    return (1 if one.compared is other.compared and _same_finding(one, other) else None), 0
 
 
 def _same_finding(one: Failure, other: Failure) -> bool:
@@ -288,10 +344,11 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 
 
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
-    """Compare wrong values: equal places must be wrong, by equal errors where both values are numbers.
+    """Compare wrong values, and return counts as ``_alike`` does.
 
-    Expected values may depend on random numbers that a program draws. If expected values differ for this reason, only
-    places are compared.
+    The wrong values must be at equal places in both programs. Where both values are numbers, their errors must be
+    equal. Expected values may depend on random numbers that a program draws. If both programs' expected values differ,
+    only the places of wrong values are compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0
@@ -310,42 +367,3 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
         agreed += int(np.count_nonzero((numbers & (not random)) | (wrong & ~sure_a & ~sure_b)))
         undefined += int(np.count_nonzero(of & (sure_a != sure_b)))
     return agreed, undefined
-
-
-# -- compare everything else -------------------------------------------------------------------
-
-
-def _likeness(submitted: Shown, mistaken: Shown, misconception: Misconception) -> tuple[bool, ...]:
-    """Return whether all collectives, all matmuls and all results agree."""
-    others = {answer.ask.same: answer.finding for answer in mistaken.answered}
-    pairs = [(a.finding, others.get(a.ask.same)) for a in submitted.answered if a.ask.task == misconception.of.name]
-    if plain := _outcome_pairs(pairs):
-        return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
-    seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
-    sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
-    return sent, all(_matmuls(a) == _matmuls(b) for a, b in seen), all(_results(a, b) for a, b in seen)
-
-
-def _outcome_pairs(pairs: Sequence[tuple[Finding, Finding | None]]) -> list[tuple[Outcome, Outcome]]:
-    """Return the outcomes of plain functions in pairs, case by case."""
-    lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
-    return [pair for a, b in lists for pair in zip(a, b, strict=True)]
-
-
-def _traffic(collectives: Sequence[Collective]) -> list:
-    return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in collectives)
-
-
-def _matmuls(seen: Observation) -> list[int]:
-    return sorted(op.flops for op in seen.operations.walk() if op.flops) if seen.operations else []
-
-
-def _results(a: Observation, b: Observation) -> bool:
-    pairs = [(x, y) for of, other in zip(a.outputs, b.outputs, strict=False) for x, y in zip(of, other, strict=False)]
-    shards = [(wide(s), wide(t)) for x, y in pairs for s, t in zip(x.shards, y.shards, strict=False)]
-    return all(s.shape == t.shape and _close(s, t) for s, t in shards)
-
-
-def _close(a: np.ndarray, b: np.ndarray) -> bool:
-    size = np.max(np.abs(b), initial=0, where=np.isfinite(b))
-    return np.allclose(a, b, rtol=0, atol=1e-3 * size, equal_nan=True)

@@ -2,8 +2,8 @@
 
 An ask is a call on one mesh with inputs drawn from a seed, the cases of a plain function, or a question. A public plan
 holds what learners can try: the dimensions and cases that they see. A grader's plan adds asks on hidden dimensions and
-more cases, then *secret* asks, whose inputs are drawn from the course's seed. Secret asks decide, but reports show
-nothing about them.
+more cases, then *secret* asks, whose inputs are drawn from the course's seed. Secret asks can fail a check, but reports
+show nothing about secret asks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Quest
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
-OPEN_SEED = "public"  # seed of inputs that anyone may draw
-SECRET_RUNS = 2  # runs with the course's seed; a third run on hidden dimensions has the public seed
+OPEN_SEED = "public"  # the public seed, with which anyone may draw inputs
+MOST_CASES = 10_000  # one draw has at most this many hidden cases
+# Number of runs on hidden dimensions with the course's seed. Another run on hidden dimensions has the public seed.
+SECRET_RUNS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +37,13 @@ class Ask:
     Attributes:
         of: the call, cases or question to answer.
         mesh, dims, static, check_vma: settings of a call.
-        inputs: for each run and step, the arguments by name, and ``cotangent``. Steps after the first omit arguments
-            that are results of the step before.
+        inputs: a dict for each run and step, with the arguments by name and the entry ``cotangent``. Steps after the
+            first omit arguments that are results of the previous step.
         cases: argument sets of a function.
         secret: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
         hidden: True for a call on hidden dimensions.
-        compared: True for a timing call and for the call that it times, because their programs are compared.
+        compared: True for a timing call and for the call that it times. The grader compares the programs of both calls.
     """
 
     of: Call | Cases | Question
@@ -61,7 +63,11 @@ class Ask:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """Return the ask as JSON: shapes, dtypes and specs of a call, never values; or a function's argument sets."""
+        """Return the ask as JSON.
+
+        The JSON of a call holds shapes, dtypes and specs, but no values. The JSON of a plain function holds its
+        argument sets.
+        """
         if isinstance(self.of, Question):
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
         if isinstance(self.of, Cases):
@@ -97,18 +103,21 @@ class Ask:
 
     @property
     def program(self) -> tuple:
-        """A key that is equal for all asks that one program can answer."""
+        """The key of the program that answers the ask (request to a submission). One program can answer all asks with
+        equal keys."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
     @property
     def same(self) -> tuple:
-        """A key that is equal for asks with equal findings, in any plan."""
+        """The key of the finding that comes back for the ask (request to a submission). Asks with equal keys give equal
+        findings, even in different plans."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a key that is equal for asks that a check of several calls compares in one run."""
+        """Return a grouping key. A check of several calls compares, in one run, the asks (requests to a submission) for
+        which this key is equal."""
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
         return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
@@ -120,13 +129,13 @@ class Ask:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all inputs, or of the cases."""
+        """SHA-256 of all inputs of a call, or of the cases of a plain function."""
         runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in arrays_of(one)]
         return hashlib.sha256(repr((runs, self.encoded)).encode()).hexdigest()
 
     @cached_property
     def request_digest(self) -> str:
-        """SHA-256 of the request to a learner's process, without the names of the source's files."""
+        """SHA-256 of the request to a learner's process, without names of files."""
         return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
@@ -142,7 +151,7 @@ def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
 
 
 def _out_specs(call: Call) -> Any:
-    """Return a body's out_specs. If the result's structure is declared, return one spec for each leaf."""
+    """Return the ``out_specs`` of a shard_map body. If the result's structure is declared, return a spec per leaf."""
     specs = call.task.out_specs
     if call.returns is None:
         return specs if call.names is None else (specs,)
@@ -150,7 +159,7 @@ def _out_specs(call: Call) -> Any:
 
 
 def _fed(call: Call) -> list[list[Any]]:
-    """Return pairs of positions (result, argument): the result becomes the argument of the next step."""
+    """Return pairs of positions (result, argument): in the next step, the result is used as the argument."""
     results = call.results or () if call.steps > 1 else ()
     return [[at, result.feeds] for at, result in enumerate(results) if result.feeds is not None]
 
@@ -166,18 +175,19 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 
 
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
-    """Return every ask of an exercise: calls and cases of its checks, then questions; secret asks last.
+    """Return all asks (requests to a submission) of an exercise: the calls and cases of its checks, its questions, and
+    last the asks with secret inputs.
 
     Args:
         exercise: the exercise to judge.
-        public: leave out asks that learners cannot try themselves.
+        public: True to leave out asks with data that learners do not have.
         seed: the course's seed.
     """
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
     for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
-        # A public check's name enters the draw, so that a grader draws the data that learners draw.
+        # A call's inputs depend on the name of one check. Prefer a public check, so that graders draw learners' inputs.
         of_call = [check for check in checks if call in _looked_at(check)]
         public_checks = [check for check in of_call if check.public]
         where = f"{exercise.id}/{(public_checks or of_call)[0].name}"
@@ -203,7 +213,7 @@ def _compared_calls(checks: Sequence[Check]) -> set[int]:
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call; for a timing call, the call that it times and then the timing call."""
+    """Return the call. For a timing call, return two calls: the call that it times, then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 
@@ -215,21 +225,29 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return hidden argument sets. Raises AuthorError if the author's function fails."""
+    """Return the hidden argument sets of a function. Raises AuthorError if the author's function fails."""
     assert cases.hidden is not None
     try:
-        found = list(cases.hidden(draw))
+        found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))
     except Exception as error:  # the author's function failed
         raise AuthorError(f"{cases.task.name}: drawing hidden cases raises {type(error).__name__}: {error}") from None
     if not found:
         raise AuthorError(f"{cases.task.name}: hidden draws no case, so nothing hidden would be judged")
+    if len(found) > MOST_CASES:
+        raise AuthorError(f"{cases.task.name}: hidden draws more than {MOST_CASES:,} cases")
     for case in found:
-        declared.mapping(f"{cases.task.name}: a hidden case", case, '{"n": 8}')
+        given = declared.mapping(f"{cases.task.name}: a hidden case", case, '{"n": 8}')
+        declared.plain(f"{cases.task.name}: in a hidden case, argument", given)
+        declared.takes(f"{cases.task.name}, in a hidden case,", cases.task.fn, given)
     return found
 
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
-    """Return the asks of a call. ``shown``: whether a grader's asks include the asks of learners, who have the call."""
+    """Return the asks of a call.
+
+    ``shown``: True if the learners' plan has the call. For a shown call, the grader's asks (requests to a submission)
+    include the learners' asks.
+    """
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:

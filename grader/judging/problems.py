@@ -1,9 +1,8 @@
-"""Check a question: every variant has a text, a valid answer, and misconceptions with other answers."""
+"""Check a question: every variant has a text and a valid answer, and no misconception has the right answer."""
 
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,8 @@ from grader.judging.answers import (
     kind_of,
     misconceptions_of,
     render_question,
+    show_params,
+    some_variants,
     type_and_text,
     units_known,
     wanted,
@@ -19,15 +20,15 @@ from grader.judging.answers import (
 from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000
-"""The most variants of one question that ``question_problems`` checks."""
+"""The largest number of variants of one question that ``question_problems`` checks."""
 
 
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
-    """Yield the problems of a question over all variants (at most ``VARIANT_CAP``, sampled), one line each.
+    """Yield the problems of a question, one line each, over all variants or a sample of ``VARIANT_CAP`` variants.
 
-    Problems are texts that do not render, answers (the right answer and those of misconceptions) that are not valid for
-    the question, and two answers so close that a learner's answer could match both. Each problem is reported once, with
-    the first variant that has the problem.
+    There are three kinds of problems: a text does not render; an answer is not valid for the question; two answers are
+    so close that a learner's answer could match both. The two answers may be the right answer or answers of
+    misconceptions. Each problem is reported once, with the first variant that has the problem.
     """
     try:
         units_known(question)
@@ -35,16 +36,14 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
         yield f"{question.name}: {error}"
         return
     own = list(misconceptions_of(question, misconceptions))
-    variants = list(question.variants())
+    variants = some_variants(question, VARIANT_CAP)
     if not variants:
         yield f"{question.name}: no parameters satisfy its `where`"
-    if len(variants) > VARIANT_CAP:
-        variants = random.Random(question.name).sample(variants, VARIANT_CAP)
     first: dict[str, str] = {}
     count: dict[str, int] = {}
     for params in variants:
         for problem, detail in _variant_problems(question, own, params):
-            first.setdefault(problem, f"{_say_params(params)}{detail}")
+            first.setdefault(problem, f"{show_params(params)}{detail}")
             count[problem] = count.get(problem, 0) + 1
     for problem, where in first.items():
         of_all = f", in {count[problem]} of {len(variants)} variants, first " if any(variants) else ""
@@ -58,12 +57,12 @@ def _variant_problems(
     try:
         kind = kind_of(question, params)
     except Exception as error:
-        yield "its options cannot be shown", f": {type_and_text(error)}"
+        yield "the options cannot be shown", f": {type_and_text(error)}"
         return
     try:
         render_question(question, params)
     except Exception as error:
-        yield "the text does not render", f": {type_and_text(error)}"
+        yield "the text of the question does not render", f": {type_and_text(error)}"
     values: dict[str, Any] = {}
     named: list[tuple[str, Callable[..., Any]]] = [
         ("the right answer", question.fn),
@@ -76,12 +75,8 @@ def _variant_problems(
             yield f"{name} has no {kind.valid}", f": {type_and_text(error)}"
     answer = question.answer
     if isinstance(answer, Order) and values.get("the right answer") == tuple(answer.options):
-        yield "learners get the declaration, and its items are in the right order: list them in another order", ""
+        yield "learners see the items as declared, in the right order: declare the items in another order", ""
     for (a, x), (b, y) in itertools.combinations(values.items(), 2):
         if kind.are_close(x, y):
             closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "the same"
             yield f"{a} and {b} are {closer}", f": {kind.shown(x)} and {kind.shown(y)}"
-
-
-def _say_params(params: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k}={v!r}" for k, v in params.items())

@@ -1,8 +1,9 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-The timed program is large and never runs. Its values count as right only because the program equals a small program
-with judged values: equal operations in equal order, with equal operands (by position), dtypes and attributes. The
-substitution must turn each size in the small program into the size in the large program.
+The timed program is large and never runs. The grader counts the timed program's values as right only if this program
+equals a small program with judged values. Equal programs have equal operations in equal order, with equal operands (by
+position), dtypes and attributes. The substitution must turn each size in the small program into the size in the large
+program.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
 NUMBER = re.compile(r"(?<![a-z\d])\d+")  # numbers, but not the 64 of i64
-# Result shapes of these operations, and of collectives, follow from operands and attributes, which are compared.
+# The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # largest difference of rounds: a loop over N devices has N - 2 to N + 2 rounds
-WINDOW = 3  # largest difference by a window: a window of 4 has T - 3 places
-MAX_SUMMED = 12  # most arguments for which all subsets are tried: a flat array may pack any subset
-MOST_LOST = Fraction(1, 2)  # largest loss in the fraction of arrays that parts of fixed size cover
-TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # negative padding cuts an array
+WINDOW = 3  # largest change of a size by a window: a window of 4 has T - 3 positions in T elements
+MAX_SUMMED = 12  # ``sums`` covers all subsets of up to this many arguments, because a flat array may hold any subset
+MOST_LOST = Fraction(1, 2)  # largest share of an array that a program with parts of fixed size may leave out
+TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # "pad" may cut an array
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How two programs differ. ``line``, ``file``: the differing operation, in the large program if known there."""
+    """How two programs differ.
+
+    ``line``, ``file``: the place of the differing operation in the large program if known, else in the small program.
+    """
 
     message: str
     line: int | None = None
@@ -38,17 +42,18 @@ class Difference:
 
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
-    """Return how the large program differs from the small program after the substitution; None if they are equal."""
+    """Return how the large program differs from the small program with substituted sizes; None if the programs are
+    equal."""
     return _Matching(small, large, sizes).first_difference()
 
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A *pair* is a size in the small program and the size at its place in the large one.
+    """Comparison of two programs. A *pair* is a size in the small program and the matching size in the large program.
 
     Attributes:
-        sums: allowed pairs for flat arrays, into which several arguments are packed.
-        follows: pairs of sizes in results of earlier slices and concatenations, such as T - 1.
+        sums: pairs of sizes of flat arrays into which several arguments may be concatenated.
+        follows: pairs of sizes that result from slices and concatenations earlier in both programs, such as T - 1.
     """
 
     small: Operations
@@ -58,7 +63,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Collect ``sums``. A flat array may pack any subset of the arguments, like gradients in a bucket."""
+        """Collect ``sums``. A flat array may hold any subset of the arguments, as a bucket of gradients does."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -75,21 +80,23 @@ class _Matching:
             if what:
                 return self.differ(one, two, what)
         if len(small) != len(large) and one is not None and two is not None:
-            return self.differ(one, two, f"it has {len(large)} operations, the judged program has {len(small)}")
+            return self.differ(
+                one, two, f"the timed program has {len(large)} operations, the judged program has {len(small)}"
+            )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("it returns other values")
+            return Difference("the timed program returns other values than the judged program")
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
         at = two if two.line else one
         return Difference(what, at.line, at.file or "")
 
-    # parts that must be equal
+    # These methods compare an operation of the judged program with the matching operation of the timed program.
 
     def kinds(self, one: Operation, two: Operation) -> str:
         """Compare names, operands, results, dtypes and the devices that communicate."""
         if one.name != two.name:
-            return f"{_of(two, self.large)} is timed, {_of(one, self.small)} is judged"
+            return f"the timed program has {_of(two, self.large)} where the judged program has {_of(one, self.small)}"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
             return f"{_of(two, self.large)} works on other values than in the judged program"
         for name in ("precision", "direction", "manual"):
@@ -114,7 +121,11 @@ class _Matching:
         return "" if equal else f"{two.name} goes between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Return True if groups grow with the axes of the mesh, and pairs are equally far apart in both programs."""
+        """Return True if both programs communicate between matching devices.
+
+        The large program's group sizes must equal the small program's group sizes after the substitution of sizes.
+        Sources and targets of a permute must be equally far apart in both programs.
+        """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
             return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
@@ -127,13 +138,14 @@ class _Matching:
         idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
         return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
 
-    # conditions on the whole program
+    # These methods check conditions on the whole program.
 
     def shrinking_parts(self) -> Difference | None:
-        """Return a difference if parts of fixed size are most of an array in the small program, but not in the large.
+        """Return a difference if parts of fixed size make up most of an array, but only in the small program.
 
-        Ten rows from each end cover all of 11 rows, but hardly any of 4,096 rows. Then the small program's values are
-        right, and the large program leaves out most of its work. A part may be one row, or all rows but one, in both.
+        Ten rows from each end cover all of 11 rows, but hardly any of 4,096 rows. A program that computes only the ten
+        rows at each end has right values when it is small, but does little of the work when it is large. A part of one
+        row, or of all rows but one, is allowed in both programs.
         """
         lost, cuts = Fraction(0), set()
         for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
@@ -149,12 +161,15 @@ class _Matching:
             if lost > MOST_LOST:
                 arrays = [program.values[op.operands[0]] for op, program in self.both(one, two)]
                 judged, timed = (f"{array.dtype}{list(array.shape)}" for array in arrays)
-                what = f"parts of fixed size, such as those of this {one.name}, make up {judged} and little of {timed}"
-                return self.differ(one, two, what)
+                what = f"parts of fixed size, such as those of this {one.name}, make up most of {judged}"
+                return self.differ(one, two, f"{what} in the judged program and little of {timed} in the timed program")
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if a part grows in each dimension in which the array grows, or a gather's indices grow."""
+        """Return True if, from ``one`` to ``two``, the slice grows in each dimension in which the operand grows.
+
+        For a gather, return True if the array of indices grows from ``one`` to ``two``.
+        """
         if one.name == "gather":
             text = one.attributes
             batch = re.search(r"start_indices_batching_dims = \[([\d, ]*)\]", text)
@@ -176,7 +191,7 @@ class _Matching:
             for whole, part in zip(wholes, parts, strict=True)
         )
 
-    # parts that the substitution of sizes decides
+    # Each of these methods compares operations of one kind.
 
     def numbers(self, one: Operation, two: Operation) -> str:
         """Compare the attributes of both operations, and the rounds of a loop."""
@@ -193,21 +208,26 @@ class _Matching:
         return ""
 
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
-        """Return True if a number may be a dimension's index, which does not grow with a mesh axis of that size.
+        """Return True if a number may be a dimension's index.
 
-        Such a number cannot be an array's size, because sizes have prime factors that are larger than the mesh.
+        A dimension's index does not grow with the program, but it may equal the size of a mesh axis, which can grow. A
+        number this small cannot be an array's size, because sizes have prime factors that are larger than the mesh.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
     def rounds(self, one: int | None, two: int | None) -> bool:
-        """Return True if the rounds fit, or are off by one small number from a size that grows, such as N - 1."""
+        """Return True if a loop's rounds in both programs fit, directly or after one small number is added to both.
+
+        An example is a loop with N - 1 rounds.
+        """
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices. Each bound must fit the substitution, counted from the array's start or from its end."""
+        """Compare slices. Each bound, counted from the array's start or from its end, must fit the substitution of
+        sizes."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -218,7 +238,12 @@ class _Matching:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads. Both amounts must fit the substitution, or one amount and the result (a slice's transpose)."""
+        """Compare pads. In each dimension, the amounts of padding before and after the array must fit the substitution
+        of sizes.
+
+        If only one of the two amounts fits, the result's size must fit too. Only one amount fits if the pad is the
+        transpose of a slice.
+        """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
         for dim, whole in enumerate(zip(*wholes, strict=True)):
@@ -242,7 +267,7 @@ class _Matching:
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
                 rank = len(self.large.values[y].shape)
-                return f"{two.name} makes an array of {rank} dimensions, in the judged program another"
+                return f"{two.name} makes an array of {rank} dimensions, but another number in the judged program"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]
@@ -254,18 +279,18 @@ class _Matching:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return the pairs of positions where parts of a concatenation end, at which later slices may cut."""
+        """Return pairs of positions where parts of a concatenation end. Later slices may cut at these positions."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
         return set(zip(*ends, strict=True))
 
     def fits(self, judged: int, timed: int) -> bool:
-        """Return True if the substitution turns ``judged`` into ``timed``.
+        """Return True if the small program's size ``judged`` becomes ``timed`` in the large program (``Substitution``).
 
-        A pair in ``follows`` also fits if ``timed`` is larger than the substituted size, or if both are off by one
-        small number from a size that grows. Under a weaker rule, arrays of 5 and 6 numbers would excuse 11 rows where
-        the substitution expects 4,096.
+        If the pair of sizes is in ``follows``, it need not fit exactly: ``timed`` may be larger than the expected size,
+        or the pair may fit after one small number is added to both sizes (``near``). Without these two conditions,
+        concatenated arrays of 5 and 6 numbers would let the large program have 11 rows instead of 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -273,18 +298,19 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if ``judged + k`` grows to ``timed + k`` for a k from ``-most`` to ``most`` other than 0."""
+        """Return True if ``judged + k`` becomes ``timed + k`` for a k from ``-most`` to ``most`` other than 0."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return text with the size that ``judged`` becomes in the large program; '' if it does not change."""
+        """Return a phrase with the large program's size in place of the size ``judged``; '' if the two sizes are
+        equal."""
         grown = self.sizes.of(judged)
         return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
 
 
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
-    """Return the distances between paired devices along each axis, the shorter way round."""
+    """Return the distances from sources to targets along each axis. A distance is the shorter way round the axis."""
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     for source, target in pairs:
@@ -294,7 +320,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """Yield pairs of operations of two equal bodies. ``rounds``: how often each body runs in all outer loops."""
+    """Yield pairs of operations of two equal bodies. ``rounds``: how often the outer loops run each body."""
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))
@@ -317,7 +343,7 @@ def _numbers(op: Operation) -> list[int]:
 
 
 def _by_name(attributes: str) -> Mapping[str, list[int]]:
-    """Parse ``start_indices = array<i64: 0, 5>, ...`` into lists by name."""
+    """Parse attributes, such as ``start_indices = array<i64: 0, 5>``, into lists by name."""
     found = re.findall(r"(\w+) = array<i64(?:: ([-\d, ]*))?>", attributes)
     return {name: [int(n) for n in re.findall(r"-?\d+", numbers)] for name, numbers in found}
 
@@ -327,7 +353,7 @@ def _bodies(op: Operation) -> Any:
 
 
 def _differing(one: str, two: str) -> str:
-    """Return the first attribute that differs, from both operations."""
+    """Return the first attribute that differs, as text with its values in both operations."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
             return f"{b[:60] or 'another value'}, in the judged program {a[:60] or 'another value'}"

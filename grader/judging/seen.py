@@ -33,14 +33,17 @@ Finding = Observation | list[Outcome] | Fault
 
 @dataclass(frozen=True)
 class Answered:
-    """One ask and its finding."""
+    """An ask (one request to a submission) and its finding."""
 
     ask: Ask
     finding: Finding
 
 
 def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
-    """Yield what a check sees of each run of an answer. ``elsewhere``: index of outputs in ``finding.elsewhere``."""
+    """Yield what a check sees of each run of an answer.
+
+    ``elsewhere``: the index in ``finding.elsewhere`` (outputs on real devices) of the outputs to use.
+    """
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
@@ -86,10 +89,12 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True if this ask shows which operations matter: on one mesh, and for a grade on hidden dimensions.
+    """Return True if the grader uses this ask (request to a submission) to find the operations whose values change a
+    result.
 
-    Each trial compiles a program, so only one mesh is tried. A submission that does the work on the mesh with most axes
-    gains nothing by leaving the work out on other meshes, or at the sizes that learners see.
+    Each trial compiles a program, so the grader tries only the mesh with the most axes. For a grade, the grader tries
+    only hidden dimensions. A submission gains nothing if it omits work on other meshes, or at the sizes that learners
+    see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -97,7 +102,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer to judge: if the chip's compiler refuses a timing call, the finding is that refusal."""
+    """Return the answer to judge. If the chip's compiler refuses a timing call, the refusal replaces the finding."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)
@@ -105,7 +110,7 @@ def by_compiler(answer: Answered) -> Answered:
 
 
 def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
-    """Return the compiler's schedule of a timing call as a timeline; None without a compiler for that slice."""
+    """Return the compiler's schedule of a timing call as a timeline; None if no compiler compiled the call."""
     made, timing = finding.compiled, call.timing
     if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
         return None
@@ -175,7 +180,7 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function on an ask's cases, cached because all students get these cases."""
+    """Return the outcomes of the author's function on an ask's cases; cached, since all students get equal cases."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
@@ -198,7 +203,7 @@ def expected_outcomes(cases: Cases) -> list[Outcome]:
 
 
 OTHER = "the program that is timed is not the one whose values are judged"
-MEND = "Write one program for all sizes: it must not decide by a shape"
+MEND = "Write one program for all sizes: it must not choose its operations by a shape"
 TOO_LARGE = (
     "the program has too many operations to be compared with the one that is timed; use lax.fori_loop or lax.scan"
 )
@@ -207,8 +212,8 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers. A timed program that differs from the judged program in more than sizes becomes a Fault.
 
-    The operations that matter in the judged program also matter in the timed program. Answers that are already paired
-    stay unchanged.
+    The timed program gets the judged program's ``poison``, which finds the operations whose values change a result.
+    Answers whose ``paired`` is set stay unchanged.
     """
     found = []
     for answer in answered:
@@ -225,10 +230,10 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer to the value call of a timing call, at the matching sizes.
+    """Return the answer to the call that the timing call ``ask`` times, on the matching mesh and at the matching sizes.
 
     Raises:
-        LookupError: the value call has no answer at the matching sizes, although every plan asks for this answer.
+        LookupError: ``answered`` lacks this answer, although every plan asks for it.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` accepts untrusted text and raises only ``BadAnswer``. The text must match a strict grammar (one number, a few
-unit names) before pint sees the text.
+``parse`` accepts untrusted text and raises only ``BadAnswer``. Only a text that matches a strict grammar (one number, a
+few unit names) is passed to pint.
 
 Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
@@ -42,7 +42,7 @@ UNITS = (
     "day = 86400 * second = d",
     "byte = [data] = B",
     "bit = byte / 8 = b",
-    "KB = 1000 * byte",  # people write KB and kiB
+    "KB = 1000 * byte",  # KB and kiB are common misspellings of kB and KiB
     "kiB = 1024 * byte",
     "bps = bit / second",
     "Bps = byte / second",
@@ -80,7 +80,7 @@ _pint = threading.Lock()
 
 @contextlib.contextmanager
 def _absent(package: str) -> Iterator[None]:
-    """Make a package appear not installed while the context lasts, unless it is already imported."""
+    """Make imports of a package fail inside the block, unless the package is already imported."""
     if package in sys.modules:
         yield
         return
@@ -104,12 +104,12 @@ def _registry() -> pint.UnitRegistry:
 
 
 def unit_of(unit: str) -> tuple[float, str]:
-    """Return a unit's factor to base units and the kind of quantity: ``("us") -> (1e-6, "a time")``.
+    """Return a unit's factor to base units and its kind of quantity: ``unit_of("us") -> (1e-6, "a time")``.
 
     Raises:
         BadAnswer: the unit is unknown.
     """
-    with _pint:  # a registry is not thread-safe, and there must be only one
+    with _pint:  # pint's registry is not thread-safe, and only one registry may exist
         return _unit_of(unit)
 
 
@@ -152,7 +152,7 @@ def show(value: float, unit: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return the learner's text on one line, cut short."""
+    """Return the learner's text on one line, shortened."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -180,9 +180,9 @@ class ParsedAnswer:
     """An answer that was read.
 
     Attributes:
-        value: in the course's base units (seconds, bytes, FLOP, tokens and their ratios).
+        value: the answer in the course's base units (seconds, bytes, FLOP, tokens and their ratios).
         dimension: the kind of quantity as shown to learners: "a time", "an amount of data", ...
-        magnitude, unit: as written; a bare number has the question's unit.
+        magnitude, unit: the number and the unit as written. A number without a unit has the question's unit.
     """
 
     value: float
@@ -203,7 +203,7 @@ def parse(raw: Any, unit: str) -> ParsedAnswer:
         unit: the question's unit.
 
     Raises:
-        BadAnswer: the answer cannot be read. Nothing else is raised, for any ``raw``.
+        BadAnswer: the answer cannot be read. No value of ``raw`` raises another exception.
     """
     if isinstance(raw, str):
         return _parse_text(raw, unit)
@@ -224,7 +224,7 @@ def _parse_text(text: str, unit: str) -> ParsedAnswer:
 
 
 def _plain_signs(text: str) -> str:
-    """Return the text with one character for each sign, and ``10³`` as ``10^3``."""
+    """Return the text with one spelling of each sign, such as one minus sign, and with ``10³`` as ``10^3``."""
     raised = re.sub("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+", lambda found: "^" + found[0].translate(RAISED), text)
     return raised.translate(SAME)
 

@@ -1,6 +1,6 @@
 """Stand-ins for modules that are missing on the grading machine, so that code that only mentions such a module runs.
 
-A left-over plot or table then costs no points. If code computes with a missing module, the error names the line that
+So a left-over plot or table costs no points. If code computes with a missing module, the error names the line that
 imports the module.
 """
 
@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# Modules that every solution may use. If one of these cannot be imported, the learner misspelled its name.
+# Modules that every solution may use. If one of these modules cannot be imported, the learner misspelled its name.
 THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_names}
 
 
 class NotInstalled(ImportError):
-    """Learner code uses a missing module. ``module``: the module's name. ``line``: the line that imports it."""
+    """Learner code uses a missing module. ``module``: the module's name. ``line``: the line that imports the module."""
 
     def __init__(self, module: str, line: int) -> None:
         super().__init__(f"{module} is not installed where this is graded; line {line} imports it")
@@ -45,7 +45,7 @@ class StandIn:
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def __getitem__(self, key: Any) -> StandIn:
-        return self  # an annotation such as Float[Array, "i j"]
+        return self  # for annotations such as Float[Array, "i j"]
 
     def __or__(self, other: Any) -> StandIn:
         return self
@@ -65,8 +65,8 @@ def stood_in(
     """Make imports of missing modules in ``space`` give a StandIn, during the block.
 
     Args:
-        note: called with the module, and the line and file that import the module.
-        guarded: returns whether the import at this file and line is in a ``try``, which handles the failure.
+        note: called with a missing module, and with the line and the file of the import.
+        guarded: returns True for a file and line where a ``try`` statement handles a failure of the import.
     """
     own = builtins.__import__
 

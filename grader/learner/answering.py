@@ -1,9 +1,9 @@
 """LEARNER PYTHON RUNS HERE: call a task, and return a program, plain values, or a fault.
 
-An ask (one request) names the task to call, the mesh, the shapes and the specs, but never any values. Only an ask to a
-plain function, which is not traced, holds arguments; hidden arguments come last. This process has no check, expected
-value or hidden array to steal. This module builds trees of arguments and flattens results, because a program has only
-flat lists.
+An ask (one request) names the task to call, the mesh, the shapes and the specs, but never any values. There is one
+exception: an ask to a plain function, which is not traced, holds the function's arguments. Asks with hidden arguments
+come last. This process has no checks, expected values or hidden arrays that learner code could steal. This module
+builds trees of arguments and flattens results, because a program has only flat lists.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_COMPOSED, MAX_ENTRIES = 4, 64
 
 
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
-    """Answer one ask with a dict whose key is ``program`` (and one blob), ``values``, ``raw`` or ``fault``.
+    """Answer one ask. The answer is a dict with one key: ``program`` (the blob), ``values``, ``raw`` or ``fault``.
 
     The caller must be inside ``tolerant_jax``.
     """
@@ -57,7 +57,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
-            # Bare specs refer to the mesh that is set.
+            # A PartitionSpec without a mesh refers to the mesh that is set.
             if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):
                 jax.set_mesh(mesh)  # learner code may have set a mesh with other axes
             return {"program": True}, [looked_at(task, ask, program)]
@@ -67,7 +67,8 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 
 
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
-    """Return the mesh of an ask. For a timing call with more devices than this process has, the mesh has no devices."""
+    """Return the mesh of an ask (a request to the source). For a timing call with more devices than this process has,
+    the mesh has no devices."""
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
@@ -82,7 +83,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
     else:
         defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]
         meant = closest(name, defined, 0.8)
-        text = f"{name} is not defined" + (f"; is {meant} meant to be it? rename it" if meant else "")
+        text = f"{name} is not defined" + (f"; if {meant} is this function, rename it to {name}" if meant else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
 
 
@@ -90,9 +91,10 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Return ``lower(task, ask)``. Learner code may inspect traced arrays as if arrays had values, see ``looks``."""
+    """Trace as ``lower`` does, but let learner code inspect layouts and values of traced arrays, see ``looks``."""
     task = on_leaves(task, ask)
-    if ask["kind"] == "body" or "timing" in ask:  # learners trace bodies, too; a timing call has no data
+    # Tasks of the kind "body" are only traced, even on a learner's machine, and timing calls have no data.
+    if ask["kind"] == "body" or "timing" in ask:
         return lower(task, ask)
     mesh = mesh_of(ask)
     arguments = [
@@ -103,7 +105,7 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 
 
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
-    """Trace ``task``, a function of the leaves, for the ask's mesh and arguments.
+    """Trace ``task``, a function of the leaves of its arguments, for the mesh and arguments in the request ``ask``.
 
     Returns the StableHLO module as MLIR bytecode.
     """
@@ -141,7 +143,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 
 
 def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
-    """Call a plain function. Return its ``value``, or ``error``, ``kinds``, ``message`` and ``line`` of its exception.
+    """Call a plain function. Return the ``value``; or ``error``, ``kinds``, ``message`` and ``line`` of an exception.
 
     ``kinds`` includes the error's base classes, because a subclass of ValueError is a ValueError.
     """
@@ -186,7 +188,7 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 
     A PartitionSpec with unreduced axes is ``{"spec": [...], "unreduced": [...]}``.
 
-    All other answers are as in ``raw_answer``, but with longer text (MAX_TEXT).
+    All other answers are as in ``raw_answer``, but texts may be longer (``MAX_TEXT``).
     """
     if depth > MAX_COMPOSED:
         return {"type": type(value).__name__}
@@ -229,7 +231,10 @@ def _as_declared(result: Any, returns: Any) -> list[Any]:
 
 
 def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
-    """Return ``fn`` as ``(*args, *cotangents) -> (*results, *gradients)``. Results without cotangent are auxiliary."""
+    """Return a function ``(*args, *cotangents) -> (*results, *gradients)`` that calls and differentiates ``fn``.
+
+    Results without a cotangent are auxiliary: they are not differentiated.
+    """
     wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
     count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]]
 

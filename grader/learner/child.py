@@ -1,4 +1,4 @@
-"""The confined child process: load one source and answer asks, stage by stage."""
+"""The confined child process: load one source and answer requests to it, stage by stage."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ __all__ = ["answer", "prepare"]
 
 
 def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> None:
-    """Load the source, which is the first input, then answer every ask.
+    """Load the source, which is the first input, then answer every ask (request to the source).
 
     Args:
-        read: returns n bytes of the input: a frame with the source and the code of its chunks, then the stages of asks.
-        stream: gets the output: ``started``, which makes the grader send the source; ``loaded`` after the source ran;
-            then the numbered answers.
+        read: returns the next n bytes of the input. The input is a frame (a header and bytes) with the source, then a
+            frame for each stage of asks.
+        stream: gets three kinds of output. ``started`` asks the grader to send the source, ``loaded`` says that the
+            source ran, and then come the numbered answers.
         seconds: CPU time for loading, and for each ask.
     """
     _hide_grader()
@@ -49,7 +50,8 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
 
 def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
-    """Yield all asks, stage by stage. A stage arrives in this process only after the earlier stages were answered."""
+    """Yield all asks (requests to the source), stage by stage. A stage (a list of asks) arrives in this process only
+    after the earlier stages were answered."""
     while True:
         try:
             stage, _ = frames.read_frame(read)

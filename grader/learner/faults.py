@@ -16,7 +16,7 @@ from grader.learner.surroundings import TimeLimit
 from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
-Files = Collection[str]  # names of the learner's chunks, as in code objects
+Files = Collection[str]  # names of the learner's source texts, as in ``co_filename``
 # JAX errors for code that needs the values of an array during tracing.
 CONCRETE = {
     "ConcretizationTypeError",
@@ -37,7 +37,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     Args:
         files: the learner's files.
         seconds: the limit of CPU time.
-        mesh: the mesh of the ask.
+        mesh: the mesh that the grader passed to the task.
     """
     line, where = innermost(error, files)
     name = type(error).__name__
@@ -61,7 +61,8 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
 def _raised(
     error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
 ) -> tuple[str, str, str]:
-    """Return kind, name and text of an error that the learner's code or JAX raised. ``place``: line and file."""
+    """Return kind, type name and text of an error from the learner's code or JAX. ``place``: the error's line and
+    file."""
     line, name = place[0], type(error).__name__
     if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
         return "missing", name, "not written yet (it raises NotImplementedError)"
@@ -82,9 +83,9 @@ def _raised(
 
 
 def unbound_axis(error: BaseException) -> str | None:
-    """Return the axis that a collective names and that JAX does not know; None for any other error.
+    """If JAX raised an error because a collective names an unknown axis, return this axis, else None.
 
-    JAX raises a NameError or, if JAX tracks varying axes, an assertion without a message.
+    For an unknown axis, JAX raises a NameError or, if JAX tracks varying axes, an assertion without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
@@ -120,7 +121,7 @@ def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
         if tuple(mesh.shape.items()) != tuple(given.shape.items()):
             return f"uses a mesh ({_sizes(mesh)}) of its own; {work_on}"
     if any(list(mesh.devices.flat) != list(given.devices.flat) for mesh in other) or "incompatible devices" in message:
-        return f"uses a mesh of its own, with other devices or in another order; {work_on}"
+        return f"uses a mesh of its own, with other devices, or with its devices in another order; {work_on}"
     if other and re.search("in_specs passed to shard_map|context mesh", message):
         if AxisType.Explicit in given.axis_types:
             return f"uses a mesh of its own, with axes that are not Explicit; {work_on}"
@@ -133,7 +134,8 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in an error's frames: meshes in learner code, and meshes that learner code passed to JAX."""
+    """Return the meshes in an error's stack frames: meshes in learner code, and meshes that learner code passed to
+    JAX."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
@@ -145,13 +147,13 @@ def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
 
 
 def raised_by_learner(error: BaseException, files: Files) -> bool:
-    """Return whether the deepest frame of an error is in learner code, not in JAX."""
+    """Return True if the deepest stack frame of an error is in learner code, not in JAX."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code.co_filename in files
 
 
 def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
-    """Return line and chunk of the deepest frame in the learner's own code."""
+    """Return the line and the file or cell of the deepest stack frame in the learner's own code."""
     found: tuple[int | None, str] = (None, "")
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

@@ -23,7 +23,7 @@ MASK_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__
 
 
 class LoadedSource:
-    """A source that was executed.
+    """A source that was executed in chunks: a file is one chunk, and each cell of a notebook is a chunk.
 
     Attributes:
         space: the namespace in which the chunks ran, and in which the chunks' functions look names up.
@@ -57,10 +57,12 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """Return the namespace after the chunk in which the ask's exercise ends, ``ask["after"]``; None without chunks.
+        """Return a namespace with the task that ``ask`` requests, and whether a mesh was set; None for a source without
+        chunks.
 
-        If a later chunk redefines the task, the last definition counts. If the notebook never checks the exercise,
-        return the namespace after the last chunk.
+        Return the state after the chunk ``ask["after"]``, after which the ask's exercise is checked. If a later chunk
+        redefines the task, return the state after the last definition. If the notebook never checks the exercise,
+        return the state after the last chunk.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:
@@ -98,7 +100,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
     """Return a namespace's snapshot with copied lists, dicts and sets, so that later cells cannot change the snapshot.
 
     Args:
-        most: items to copy in total. Further items, and items nested more than eight levels deep, are shared.
+        most: items to copy in total. Further items, and items nested more than eight levels deep, are not copied.
     """
     copies: dict[int, Any] = {}
     left = most
@@ -110,7 +112,8 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
         if id(value) not in copies:
             left -= len(value)
             if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
-                return value  # only text keys, because comparing other keys may run learner code
+                # Copy no dict with keys that are not str or int, because comparing the keys may run learner code.
+                return value
             copies[id(value)] = new = value.copy()
             for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
                 new[key] = copied(value[key], depth + 1)
@@ -131,7 +134,7 @@ def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> Non
             at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
             body = ast.parse(text).body
             left = [s for s in body if s.lineno > at]
-            # names that ``fig, ax = plt.subplots()`` would bind get stand-ins, too
+            # If ``fig, ax = plt.subplots()`` fails, bind ``fig`` and ``ax`` to stand-ins, too.
             stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
             bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))

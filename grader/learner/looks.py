@@ -1,9 +1,9 @@
 """Inspecting an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
 A traced array has a shape and a dtype, but no layout and no values. Learners who call the function on sharded arrays
-see layouts and values. So if learner code inspects a traced array, the program up to this array runs on made-up inputs
-in the ask's layouts. Learner code gets the result, which has a real layout and made-up values. A program must not
-depend on made-up values. To detect such a program, the task is traced again with other made-up inputs.
+see layouts and values. So if learner code inspects a traced array, the program up to this array runs on made-up inputs,
+with the layouts that the grader requests. Learner code gets the result, which has a real layout and made-up values. The
+program must not depend on made-up values. To detect a dependence, the task is traced again with other made-up inputs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ class ValueDependent(Exception):
 
 
 class Looks:
-    """The inspections of one task on one mesh, in order, and the array for each inspection (None: JAX's own error)."""
+    """Learner code's inspections of arrays, in order, while one task is traced on one mesh.
+
+    ``shown``: the array that each inspection returns; None if the inspection raises JAX's own error.
+    """
 
     def __init__(self, files: Collection[str]) -> None:
         self.files = files
@@ -60,7 +63,10 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Wrap ``task`` to record its arguments' trace. Arrays in an inner jit or shard_map have a different trace."""
+        """Wrap ``task`` to record the JAX trace of its arguments.
+
+        Arrays in an inner jit or shard_map belong to a different trace, which is not recorded.
+        """
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
@@ -70,7 +76,7 @@ class Looks:
         return watched
 
     def look(self, array: Any, *, values: bool) -> Any:
-        """Return a computed array to show in place of ``array``; None leaves the answer to JAX, as in ``jax.jit``."""
+        """Return the computed array that learner code gets when it inspects ``array``; None to let JAX respond."""
         place = self._learners_line()
         if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
             return None
@@ -87,7 +93,8 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return the line of learner code that inspects an array, directly or through NumPy; None if JAX inspects."""
+        """Return the line of learner code that inspects an array, directly or with a NumPy function; None if JAX
+        inspects it."""
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -106,7 +113,7 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``. Learner code that inspects an array during the export gets a computed array.
+    """Return ``export(task)``. While ``export`` runs, learner code that inspects an array gets a computed array.
 
     Args:
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.
@@ -115,7 +122,7 @@ def settled(
     Raises ValueDependent.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # both calls are on one line, because programs record the lines of their callers
+    for sign in (1, -1):  # trace twice from this one line, because programs record the lines of their callers
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:
@@ -142,7 +149,7 @@ def _settled(
             except AssertionError as error:
                 if looks.first_value is None:
                     raise
-                raise ValueDependent(*looks.first_value) from error  # with real values the assertion might hold
+                raise ValueDependent(*looks.first_value) from error  # the assertion might hold for real values
 
 
 def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
@@ -173,7 +180,7 @@ class SoFar:
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
-        """Return the result of a program that begins with the steps computed so far."""
+        """Return the result of a program, without repeating the steps that earlier calls computed."""
         program = made.jaxpr
         old, new = program.eqns[: self.steps], program.eqns[self.steps :]
         known, bound = _bound(old), _bound(new)
@@ -194,7 +201,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return made-up values. With ``sign`` -1, floats change sign and scale, and integers are drawn anew."""
+    """Return made-up values. With ``sign`` -1, floats have other signs and scales, and integers are drawn again."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
@@ -221,7 +228,10 @@ def _shown(array: Any, name: str) -> Any:
 
 
 def stand_ins() -> dict[str, Any]:
-    """Return replacements for attributes of ``jax.core.Tracer``, which act like JAX's own if no array is shown."""
+    """Return replacements for attributes of ``jax.core.Tracer``.
+
+    If there is no computed array to show, the replacements behave like JAX's own attributes.
+    """
     ready = {
         "block_until_ready": lambda self: self,
         "copy_to_host_async": lambda self: None,
@@ -252,9 +262,9 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """Return a ``jax.device_get`` that gets shown arrays.
+    """Return a ``jax.device_get`` that replaces each traced array by the array computed for it, if there is one.
 
-    JAX's own function reads arrays from inside JAX, where no array is shown.
+    JAX's original function does not suffice: it reads arrays inside JAX's code, where ``look`` returns None.
     """
 
     def get(x: Any) -> Any:

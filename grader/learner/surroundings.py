@@ -16,7 +16,7 @@ from grader.wire.limits import KERNEL_SECONDS
 
 
 class TimeLimit(BaseException):
-    """Raised inside learner code when the time is over. A BaseException, which ``except Exception`` does not catch."""
+    """Raised inside learner code when the time is over; ``except Exception`` does not catch a BaseException."""
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
     Wall time depends on the machine's load, so only CPU time counts. The parent process ends code that sleeps too long.
-    The system's timer may include ticks of other processes, so ``counted_seconds`` decides whether the time is over.
+    The system's timer may count CPU time of other processes, so ``counted_seconds`` decides whether the time is over.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -53,8 +53,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 def counted_seconds(begun: os.times_result) -> float:
     """Return the CPU seconds since ``begun`` that count towards the limit.
 
-    Under load the kernel needs several times as long to hand out memory pages. So the first ``KERNEL_SECONDS`` of
-    kernel time do not count, and code that allocates all memory reaches the memory limit before the time limit.
+    On a busy machine, the kernel needs several times its usual time to hand out memory pages. If this time counted,
+    code that allocates all memory could reach the time limit before the memory limit. So the first
+    ``KERNEL_SECONDS`` of kernel time do not count.
     """
     now = os.times()
     return now.user - begun.user + max(0.0, now.system - begun.system - KERNEL_SECONDS)
@@ -77,7 +78,7 @@ def share_ir_context() -> None:
     """Use one MLIR context for all programs of a process: making a context takes longer than tracing a small program.
 
     Call this function only in processes that end with their submission, because a context keeps every program. If JAX
-    lacks ``make_ir_context``, each program has a context of its own.
+    lacks ``make_ir_context``, this function does nothing, and each program has its own context.
     """
     from jax._src.interpreters import mlir
 

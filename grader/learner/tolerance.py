@@ -23,7 +23,7 @@ def tolerant_jax() -> Iterator[None]:
     """During the block, make left-over prints harmless, old names of JAX usable, and changes of settings ineffective.
 
     Errors keep JAX's own frames, from which ``unbound_axis`` reads the details of an assertion. Enter this context once
-    for all asks of a source, because changing and restoring JAX takes a twentieth of a trace's time.
+    for all requests to a source, because replacing and restoring parts of JAX takes a twentieth of a trace's time.
     """
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
@@ -40,11 +40,11 @@ def tolerant_jax() -> Iterator[None]:
 
 
 def stand_ins() -> Iterator[tuple[Any, str, Any]]:
-    """Yield (owner, name, replacement), also for names that JAX removed and old code uses."""
+    """Yield (owner, name, replacement). Some of the names are names that JAX removed and old code uses."""
     # These functions call the host, which is impossible in an exported program.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
-    # JAX renamed these functions.
+    # JAX replaced pvary by pcast, and use_mesh by set_mesh.
     if not hasattr(jax.lax, "pvary"):
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
@@ -58,7 +58,8 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "trace", contextlib.nullcontext
     yield from ((core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
-    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # patches the class, which may have other names
+    # Patch the class itself, because learners may call it by another name than jax.set_mesh.
+    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)
     yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)
 
 
@@ -95,9 +96,10 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Let a JAX function run under the ``jax.jit`` that the grader adds, where JAX itself raises an error.
+    """Let a JAX function run under the ``jax.jit`` that the grader adds, where JAX itself would raise an error.
 
-    Inside a shard_map the function still raises, because a mesh with axes that are not manual would be wrong.
+    Inside a shard_map, the function still raises JAX's error, because a mesh whose axes are not manual would be wrong
+    there.
     """
 
     @functools.wraps(own)

@@ -1,8 +1,8 @@
 """A class without names: reports and a summary that people outside the staff may see.
 
-Each student's name becomes a pseudonym. This module keeps a report's numbers and the fields that the module lists. It
-drops all other fields (notes, times, evidence), so a new field cannot disclose a name. In text that may quote students,
-this module replaces every known name.
+Each student's name becomes a pseudonym. This module keeps a report's numbers and a fixed list of other fields. The
+module drops all fields that are not on the list (notes, times, evidence), so a new field cannot disclose a name. In
+text that may quote students, the module replaces every known name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WHY: dict[Kind, str] = {  # replaces reasons for review that quote file names
 
 
 def assign(students: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
-    """Return a pseudonym for each student: the pseudonym in ``kept``, else a random one unrelated to the name."""
+    """Return a pseudonym for each student: the pseudonym in ``kept``, else a random pseudonym unrelated to the name."""
     names, taken = {}, set(kept.values())
     missing = []
     for student in sorted(set(students)):
@@ -55,7 +55,7 @@ class Anonymous:
 
     Args:
         names: student -> pseudonym, for all students.
-        others: further names to replace, such as the names in a gradebook.
+        others: names to replace besides the students' names, such as the names in a gradebook.
     """
 
     def __init__(self, names: Mapping[str, str], others: Iterable[str] = ()) -> None:
@@ -63,7 +63,10 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Return the report without names and fingerprint. A page with a name may show an equal fingerprint."""
+        """Return the report without names and without the fingerprint.
+
+        The fingerprint would disclose the name, because pages with the student's name may show the fingerprint.
+        """
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
@@ -113,7 +116,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches known names, and each word of three or more letters in a name, longest first."""
+    """Return a pattern that matches names, and words of three or more letters in names. Longer matches come first."""
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

@@ -1,4 +1,4 @@
-"""A class's numeric answers: the distance of each answer from the right one, and the misconceptions behind answers."""
+"""A class's numeric answers: the ratio of each answer to the right answer, and misconceptions that answers match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _STEPS = 9
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception that some answers match. ``ratio``: the median of these answers, divided by the right answer."""
+    """A misconception that some answers match.
+
+    ``ratio``: the median of the matching answers, divided by the right answer.
+    """
 
     mark: str
     name: str
@@ -46,10 +49,10 @@ class AnswerBar:
 
 @dataclass(frozen=True)
 class Answers:
-    """A class's answers to one question. Bars go from low to high.
+    """A class's answers to one question. ``bars`` begins with the smallest answers.
 
-    ``off_scale``: answers in a wrong unit (bytes for seconds), not positive, or unreadable. ``silent``: students
-    without an answer.
+    ``off_scale``: the number of answers that are unreadable, are not positive, or have a wrong unit (bytes for
+    seconds). ``silent``: the number of students without an answer.
     """
 
     exercise: str
@@ -78,8 +81,9 @@ class _QuestionAnswers:
     """A class's answers to one question. Equal answers are counted together.
 
     Attributes:
-        label: the common part of this question's labels. Labels may differ between students in their numbers.
-        hints, students: the hint and the students of each misconception.
+        label: the common part of this question's labels. The numbers in a label may differ between students.
+        hints: the hint of each misconception.
+        students: the students with each misconception.
     """
 
     label: str

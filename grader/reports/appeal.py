@@ -50,13 +50,13 @@ class Appeal:
     Attributes:
         exercise: the exercise's report, reduced to the result of this check; its points are the check's points.
         functions: the code that was judged.
-        whole: the whole submission for the exercise.
+        whole: all code that the student submitted for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
         inputs, outputs: the arrays of the run ``failed_on``.
         facts: the facts of ``explain`` about each program on inputs that are not hidden.
         lines: all findings, as ``shardlings appeal`` prints them.
         differs: differences from the student's stored report.
-        on_file: whether the student has a stored report.
+        on_file: True if the student has a stored report.
     """
 
     student: str

@@ -1,7 +1,7 @@
 """The senders and receivers of a collective: the mesh as a grid of devices, with arrows between them.
 
-A reduction, gather or scatter has the arrows of the ring on which the grader counts bytes. A permute has an arrow for
-each pair of sender and receiver. An all-to-all has a line between any two devices.
+For a reduction, gather or scatter, the arrows form a ring, because the grader counts the bytes of a ring algorithm. A
+permute has an arrow for each pair of sender and receiver. An all-to-all has a line between any two devices.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from grader.common.layout import coordinates
 from grader.common.observation import Collective
-from grader.reports.svg import PALETTE
+from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 
 CHAR, HEIGHT, GAP_X, GAP_Y = 6.7, 26.0, 40.0, 30.0
-MOST, ARROWS = 64, 256  # most devices and arrows that a picture can show legibly
+MOST, ARROWS = 64, 256  # a picture of more devices or arrows would not be legible
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Arrows:
-    """A picture ready to draw. ``paths``: SVG paths from senders to receivers. ``both``: paths have two arrowheads."""
+    """A picture ready to draw. ``paths``: SVG paths of arrows. ``both``: True if each arrow has a head at both ends."""
 
     width: float
     height: float
@@ -47,7 +47,7 @@ class Arrows:
 
 
 def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -> Arrows | None:
-    """Place devices and arrows. Return None if the mesh is too large or the senders and receivers are not known."""
+    """Draw devices and arrows. Return None if the mesh is too large or the senders and receivers are not known."""
     count = math.prod(mesh.values())
     pairs = sent_to(collective)
     if not _is_drawable(pairs, count):
@@ -63,7 +63,7 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
         width=round(max(x for x, _ in places) + box + margin, 1),
         height=round(max(y for _, y in places) + HEIGHT + margin, 1),
         box=box,
-        devices=[Device(x, y, labels[i], PALETTE[i % len(PALETTE)]) for i, (x, y) in enumerate(places)],
+        devices=[Device(x, y, labels[i], TINTS[i % len(TINTS)]) for i, (x, y) in enumerate(places)],
         paths=[_path(places[a], places[b], box) for a, b in pairs],
         both=collective.kind == "all_to_all",
         caption=clean(f"{caption}; devices are ({names})", 300),
@@ -100,7 +100,10 @@ def _at(device: int, columns: int, box: float) -> tuple[float, float]:
 
 
 def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> float:
-    """Return how far a curve's control point is from the straight line. The curve itself bends half as far."""
+    """Return how far a curve's control point is from the straight line between the boxes' centres.
+
+    The curve itself is half as far from the straight line as its control point.
+    """
     across, down = round(abs(end[0] - start[0])), round(abs(end[1] - start[1]))
     if (down == 0 and across <= box + GAP_X + 1) or (across == 0 and down <= HEIGHT + GAP_Y):
         return 12.0
@@ -108,7 +111,7 @@ def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> f
 
 
 def _path(start: tuple[float, float], end: tuple[float, float], box: float) -> str:
-    """Return a curve between the rims of two boxes. Curves bend to their left, so opposite arrows do not coincide."""
+    """Return a curve between the rims of two boxes. Each curve bends to its left, so opposite arrows do not meet."""
     a, b = ((x + box / 2, y + HEIGHT / 2) for x, y in (start, end))
     length = math.dist(a, b) or 1.0
     bend = _bend(start, end, box) / length
@@ -118,7 +121,7 @@ def _path(start: tuple[float, float], end: tuple[float, float], box: float) -> s
 
 
 def _rim(centre: tuple[float, float], towards: tuple[float, float], box: float) -> tuple[float, float]:
-    """Return the point 2 units beyond the box's rim on the line from its centre."""
+    """Return the point 2 units beyond a box's rim, on the line from the box's centre to ``towards``."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     scale = min(box / 2 / abs(dx) if dx else math.inf, HEIGHT / 2 / abs(dy) if dy else math.inf)
     scale = min(scale, 1.0) if math.isfinite(scale) else 0.0

@@ -13,7 +13,7 @@ from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 LONGEST = 5000
-"""The most characters of a reason that are kept. Only extremely long file names make longer reasons."""
+"""The largest number of characters of a reason that are kept. Only extremely long file names make longer reasons."""
 MOST_NOTES = 3
 SEVERAL = "several students"
 """Shown in place of a student's name if a reason concerns several students."""
@@ -88,18 +88,21 @@ def name_of(student: str) -> str:
 
 def _fits_others(suspicion: Mapping[str, Any]) -> str:
     others = a_few([str(s) for s in suspicion["fits"]])
-    return f"the answer to {suspicion['question']} is wrong, and right for the numbers of {others}"
+    return f"the answer to {suspicion['question']} is wrong, but would be right for the numbers of {others}"
 
 
 def _several(report: Report) -> str:
-    """Return the notes that name the graded file where a submission has several candidate files."""
+    """Return the notes that say which of several possible files the grader graded."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason that names exercises on which XLA ended the process twice, or ''. Honest code can cause this."""
+    """Return a reason that names exercises on which XLA ended the process twice, or ''.
+
+    The reason proves no attack, because honest code can make XLA end the process.
+    """
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
-    return f"{ENDED} over {', '.join(names)}: check whether the code is honest" if names else ""
+    return f"{ENDED} while it ran {', '.join(names)}: check whether the code is honest" if names else ""
 
 
 def _whats_pending(report: Report) -> str:
@@ -110,7 +113,7 @@ def _whats_pending(report: Report) -> str:
 
 
 def _to_be_read(report: Report) -> str:
-    """Return a reason that lists the answers in words without points so far, or ''."""
+    """Return a reason that lists the answers in words that have no points yet, or ''."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
     points = counted(round(sum(r.points for _, r in found), 6), "point")
     return f"needs grading, {points}: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
@@ -122,7 +125,11 @@ def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
 
 
 def _not_found(report: Report, extensions: Collection[str]) -> str:
-    """Return a reason for review, or ''. Missing required exercises with notes need review, and so do links."""
+    """Return a reason for review, or ''.
+
+    A report with notes needs review if required exercises are missing. A report with a note about a link always needs
+    review.
+    """
     required = [e for e in report.exercises if e.exercise not in extensions]
     missing = [e.exercise for e in required if not e.handed_in]
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
@@ -134,11 +141,11 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
 
 def _first(notes: list[str]) -> list[str]:
     left = len(notes) - MOST_NOTES
-    return [*notes[:MOST_NOTES], *([f"and {counted(left, 'note')} more, in the report"] if left > 0 else [])]
+    return [*notes[:MOST_NOTES], *([f"and {counted(left, 'more note')} in the report"] if left > 0 else [])]
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return a ``BrokenResult`` for each result of a report that needs review."""
+    """Return a ``BrokenResult`` for each of a report's results, if the result needs review."""
     return [
         BrokenResult(
             student=report.student,

@@ -1,7 +1,7 @@
 """Amounts beside their budgets, as bars on one scale: collectives, traffic, memory, FLOPs, time.
 
 A box as long as the budget lies behind each bar. The part of the bar beyond the box is marked. An empty part of the box
-shows how much the program is below the budget.
+shows how much of the budget the program left unused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class Row:
-    """An amount's bar in two parts: ``within`` the budget's box, and ``beyond`` it. ``limit``: length of the box."""
+    """An amount's bar, drawn over a box as long as the budget.
+
+    ``limit``: length of the box. ``within``, ``beyond``: lengths of the bar's parts inside the box and beyond it.
+    """
 
     y: float
     name: str
@@ -47,9 +50,9 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Return the bars of a failed check, or None if expected and actual data are no amounts or do not differ.
+    """Return the bars of a failed check; None if expected or actual data are not amounts, or if the amounts are equal.
 
-    Results for students have no staff-only amounts, so students see no bars of these amounts.
+    Results for students omit amounts that only staff may see, so students see no bars of these amounts.
     """
     if result.kind != "check" or result.status != "failed":
         return None
@@ -65,7 +68,7 @@ def draw_bars(result: Result) -> Bars | None:
 
 
 def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
-    """Return (name, expected amount, actual amount) triples; [] if a value is not an amount."""
+    """Return (name, expected amount, actual amount) for each name; [] if a value is not an amount."""
     found: list[tuple[str, Any, Any]] = [("yours", due, got)]
     if isinstance(due, Mapping) and isinstance(got, Mapping):
         found = [(clean(name, 60), due.get(name, 0), got.get(name, 0)) for name in dict.fromkeys((*due, *got))]

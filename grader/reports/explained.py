@@ -12,6 +12,7 @@ from grader.clock import LiveMemory, Timeline
 from grader.common.intervals import NOTHING, Interval
 from grader.common.layout import show_spec
 from grader.common.observation import Collective, Fault, total
+from grader.common.pipelines import Pipeline
 from grader.common.routes import Route
 from grader.reports.roofline import Roofline, roofline_of
 
@@ -22,7 +23,7 @@ class Placed:
 
     Attributes:
         spec: the array's PartitionSpec, or None if no spec describes the layout.
-        local: the distinct shapes of the devices' parts. An evenly cut array has one.
+        local: the distinct shapes of the devices' parts. If the array is cut evenly, there is one shape.
     """
 
     name: str
@@ -37,19 +38,22 @@ class Explained:
     """One task on one mesh, with arrays of one size.
 
     Attributes:
-        fault: the reason why there is no program. With a fault, no other fact is known.
+        fault: the reason why there is no program; then no other fact is known.
         traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
-        ran: whether the program was compiled and run. Otherwise results and XLA's memory figure are unknown.
+        ran: True if the program was compiled and run. If the program did not run, results and XLA's memory figure are
+            unknown.
         memory: bytes of temporaries per device, as XLA reports them.
-        live: the most bytes that a device holds at once, by liveness analysis.
-        stored: an estimate of these bytes on a TPU, which stores some values in bfloat16; 0 without a timeline.
+        live: the largest number of bytes that a device holds at once, by liveness analysis.
+        stored: an estimate of ``live`` on a TPU, which stores some values in bfloat16; 0 without a timeline.
         flops, dot_flops: arithmetic of one device, in total and in matmuls.
         routes: the data that the program's permutes pass on from round to round.
+        pipelines: for the data that permutes send, the entries of arguments from which devices compute the data.
         elsewhere: the program's result on devices that are not simulated; empty if the user named no such devices.
         measured: the program's time on the devices of ``elsewhere``, if the program has a timeline.
         predicted: the time that the learner predicted.
         compiled: the TPU compiler's schedule of this program, if known.
-        profiles: step times with both profiles of the clock, and why they differ; empty if they are equal.
+        profiles: the timeline's step times with both profiles (see ``profiles``), and why the times differ; empty if
+            the times are equal.
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
@@ -70,6 +74,7 @@ class Explained:
     live: LiveMemory | None = None
     stored: int = 0
     routes: Sequence[Route] = ()
+    pipelines: Sequence[Pipeline] = ()
     elsewhere: str = ""
     measured: str = ""
     predicted: str = ""
@@ -88,13 +93,13 @@ class Explained:
 
     @property
     def other_flops(self) -> Interval:
-        """Arithmetic outside matmuls. At least 0, because ``dot_flops`` may exceed ``flops``."""
+        """Arithmetic outside matmuls: at least 0, even if ``dot_flops`` exceeds ``flops``."""
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
 
     @property
     def roofline(self) -> Roofline | None:
-        """The program on the rooflines of its timeline's chip; None without a timeline or without arithmetic."""
+        """The program on the rooflines of its timeline's chip; None if it has no timeline or no arithmetic."""
         return roofline_of(self.timeline, sum(sent.most for sent in self.traffic.values())) if self.timeline else None
 
     @property
@@ -107,7 +112,7 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Return the programs of one task, or only the first if all have equal faults."""
+    """Return the programs of one task. If all programs have equal faults, return only the first program."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
@@ -133,6 +138,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "memory": _memory(explained),
             "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
+            "pipelines": [dataclasses.asdict(pipeline) for pipeline in explained.pipelines],
             "timeline": _timeline(explained.timeline) if explained.timeline else None,
             "roofline": _roofline(explained.roofline) if explained.roofline else None,
             "untimed": explained.untimed or None,

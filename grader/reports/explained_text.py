@@ -16,13 +16,13 @@ from grader.expect.costs import show_bytes
 from grader.reports.explained import Explained, Placed
 from grader.reports.paper import Paper
 from grader.reports.roofline import roofline_text
-from grader.reports.rounds import MOST_ROUTES, rounds_of, rounds_text
+from grader.reports.rounds import rounds_in, rounds_text
 from grader.reports.timeline_text import print_timeline
 from grader.reports.timelines import place
 
 
 def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
-    """Print a heading and a line for every fact. With ``drawn``, also draw the rounds and the timeline."""
+    """Print a heading and a line for every fact. If ``drawn`` is True, also draw the rounds and the timeline."""
     paper = Paper(console)
     paper.line(paper.text(explained.title, "bold"))
     if explained.fault is not None:
@@ -39,18 +39,18 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
             for line in roofline_text(roofline):
                 paper.line(paper.text(line), indent=2)
     elif explained.untimed:
-        paper.line(paper.text(f"not on the clock: {explained.untimed}", "yellow"), indent=2)
+        paper.line(
+            paper.text(f"the course's clock has no timeline of this program: {explained.untimed}", "yellow"), indent=2
+        )
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
-    """Print a table for each of the program's first ``MOST_ROUTES`` routes of permuted data."""
-    for route in explained.routes[:MOST_ROUTES]:
-        rounds = rounds_of(route, explained.mesh)
-        if rounds is not None:
-            caption, *lines = rounds_text(rounds)
-            paper.line(paper.text(caption, "bold"), indent=2)
-            for line in lines:
-                paper.console.print(Text(paper.fit(f"  {line}")), no_wrap=True, crop=True)
+    """Print a table for each ring and pipeline of permuted data."""
+    for rounds in rounds_in(explained):
+        caption, *lines = rounds_text(rounds)
+        paper.line(paper.text(caption, "bold"), indent=2)
+        for line in lines:
+            paper.console.print(Text(paper.fit(f"  {line}")), no_wrap=True, crop=True)
 
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
@@ -58,7 +58,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     yield from [("takes", "", array_text(placed)) for placed in explained.arguments]
     yield from [("gives", "", array_text(placed)) for placed in explained.results]
     if not explained.ran:
-        yield "gives", "", "not run at these sizes, so the sharding of its results is unknown"
+        yield "gives", "", "the program was not run at these sizes, so the sharding of its results is unknown"
     for collective, count in explained.alike:
         yield "collective", "cyan", collective_text(collective, count)
     if not explained.collectives:
@@ -78,7 +78,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
 
 
 def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
-    """Yield (label, style, text) for the memory of a device: XLA's figure, by liveness, and the estimate for a TPU."""
+    """Yield (label, style, text) for a device's memory: XLA's figure, the liveness figure, an estimate for a TPU."""
     if explained.ran:
         yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
     if explained.live is not None:
@@ -92,7 +92,7 @@ def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
 
 
 def live_text(live: LiveMemory) -> str:
-    """Return a text about the most memory that a device holds at once, if operations run in program order."""
+    """Return a text about the peak memory that a device needs when operations run in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
     return f"{show_bytes(live.peak)} on a device, by liveness in program order: {held}" + (
@@ -112,13 +112,13 @@ def show_shape(shape: tuple[int, ...]) -> str:
 
 
 def collective_text(c: Collective, count: Interval) -> str:
-    """Return text such as ``2 × permute over x to the next device: takes 600 B of a device, ...: c3.py:61``."""
+    """Return a text such as ``permute over x to the next device: a device contributes 6 B and sends 6 B: c3.py:61``."""
     times, each = ("", "") if count == 1 else (f"{count} × ", " each time")
-    way = {1: " to the next device", -1: " to the device before"}.get(c.shift or 0, "")
+    way = {1: " to the next device", -1: " to the previous device"}.get(c.shift or 0, "")
     if c.shift is not None and not way:
         way = f" by {c.shift:+d}"
     where = place(c.file, None if c.by_compiler else c.line) or "added by the compiler"
-    sends = f"takes {show_bytes(c.bytes)} of a device, which sends {bytes_text(c.sent)}"
+    sends = f"a device contributes {show_bytes(c.bytes)} and sends {bytes_text(c.sent)}"
     return f"{times}{c.kind} over {over(c.axes, c.partial, ',')}{way}: {sends}{each}: {where}"
 
 

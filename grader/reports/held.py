@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from grader.common.layout import coordinates, owner_slices, show_device, show_spec
 from grader.reports.explained import Placed
-from grader.reports.svg import PALETTE
+from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 from grader.wire.frames import dtype_of
 
 CHAR, LINE, PAD, GAP = 6.7, 15.0, 12.0, 6.0
-MOST = 64  # most devices that a picture can show legibly
+MOST = 64  # a picture of more devices would not be legible
 
 
 @dataclass(frozen=True)
 class HeldBox:
-    """A device's box: its place, the device's name, the part of each dimension, and a text with all facts and bytes."""
+    """A device's box: its place, the device's name, the part of the array that it holds, and a text with all facts."""
 
     x: float
     y: float
@@ -41,14 +41,14 @@ class HeldSvg:
 
 
 def draw_held(placed: Placed, mesh: Mapping[str, int]) -> HeldSvg | None:
-    """Return the grid: a row for each index of the first mesh axis. None without a spec or for too many devices."""
+    """Return the grid, with a row per index of the first mesh axis; None if there is no spec or too many devices."""
     count = math.prod(mesh.values())
     if placed.spec is None or count > MOST:
         return None
     held = owner_slices(placed.shape, placed.spec, mesh)
     parts = [", ".join(f"{start}:{stop}" for start, stop in part) or "all" for part in held]
     names = [show_device(point) for point in coordinates(mesh)]
-    colour = {part: PALETTE[i % len(PALETTE)] for i, part in enumerate(dict.fromkeys(parts))}
+    colour = {part: TINTS[i % len(TINTS)] for i, part in enumerate(dict.fromkeys(parts))}
     size = dtype_of(placed.dtype).itemsize
     texts = [
         f"device {name} holds {clean(placed.name, 60)}[{part}], "

@@ -14,7 +14,8 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column. ``kind``: right, misconception, other or count. Each kind has its own pattern and colour."""
+    """A part of a column. ``kind``: right, misconception, other or count. The part's pattern and colour depend on
+    its kind."""
 
     kind: str
     y: float
@@ -24,7 +25,7 @@ class BarSegment:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a histogram. ``text``: the column's tooltip. ``note``: text above the column's end at ``top``."""
+    """One column of a histogram. ``text``: the column's tooltip. ``note``: text above the column."""
 
     x: float
     width: float

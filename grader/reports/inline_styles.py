@@ -1,6 +1,6 @@
-"""Inline styles for the HTML fragments, which notebooks and other pages embed and which any background must suit.
+"""Inline styles for HTML fragments. Notebooks and other pages embed fragments, so the styles must suit any background.
 
-In the full page, the style sheet has a class for each name.
+Full pages use a style sheet instead, which has one class for each of these styles.
 """
 
 _PILL = "display:inline-block;white-space:nowrap;border-radius:1em;padding:0 .6em;font-size:.85em;font-weight:600;"

@@ -34,7 +34,7 @@ class PlotMark:
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture ready to draw. ``looks``: colour and outline of each group."""
+    """A picture ready to draw. ``looks``: colour and outline of each group of points."""
 
     width: float
     height: float

@@ -15,7 +15,7 @@ FAR = 5.0
 
 @dataclass
 class _Rule:
-    """The effect of one rule on the class: students changed, and the sum of their changes in percent of the points."""
+    """The effect of one rule: the number of students with changed points, and the sum of the changes in percent."""
 
     students: int = 0
     change: float = 0.0
@@ -26,7 +26,7 @@ class _Rule:
 
 
 class MovedByRules:
-    """Count how many students late penalties and points set by hand changed, one report at a time."""
+    """Count the students with late penalties and the students with points set by hand, one report at a time."""
 
     def __init__(self) -> None:
         self._class, self._mean = 0, 0.0
@@ -41,14 +41,18 @@ class MovedByRules:
         self._by_hand.add(_set_by_hand(report), report.points)
 
     def warnings(self) -> list[str]:
-        """Return a line for each rule that changed more than ``MANY`` of the class or its mean by more than ``FAR``."""
+        """Return a line for each rule with a large effect on the class.
+
+        An effect is large if more than the share ``MANY`` of the students has changed points, or if the class mean
+        moved by more than ``FAR`` percentage points.
+        """
         rules = (
             ("Late penalties", self._late, "Check the record of submission times."),
             ("Points set by hand", self._by_hand, "Check overrides.yaml."),
         )
         return [
             f"{name} changed the points of {rule.students} of {counted(self._class, 'student')}: the class mean is "
-            f"{self._percent(0.0)}, without them {self._percent(rule.change)}. {then}"
+            f"{self._percent(0.0)}, and {self._percent(rule.change)} without this change. {then}"
             for name, rule, then in rules
             if rule.students > MANY * self._class or abs(rule.change) > FAR * self._class
         ]
@@ -60,7 +64,8 @@ class MovedByRules:
 def _set_by_hand(report: Report) -> float:
     """Return the change in a report's points that is due to points set by a person.
 
-    Results that the grader leaves to a person, such as answers in words, do not count: every student may have some.
+    Results that the grader leaves to a person, such as answers in words, do not count. Every student may have results
+    of this kind.
     """
     change = 0.0
     for exercise in report.exercises:

@@ -32,7 +32,7 @@ from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.programs import rings_of, rooflines_of, step_limit, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
-from grader.reports.rounds import MOST_ROUTES, RoundsSvg, draw_rounds, rounds_of
+from grader.reports.rounds import RoundsSvg, draw_rounds, rounds_in
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
@@ -71,12 +71,13 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """Yield the class page in pieces, so that a large class's page is never in memory as a whole.
 
-    The class page links to the students' pages, which must be in one folder with it and are named by ``page_name``. One
-    script sorts and filters the table of students. The page's content security policy blocks all other scripts.
+    The class page links to the students' pages. The students' pages must be in the folder of the class page and have
+    the names that ``page_name`` returns. One script sorts and filters the table of students. The page's content
+    security policy blocks all other scripts.
 
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
-        reports: read only once.
+        reports: an iterable, which is read only once.
     """
     shown = class_page(summary, whole, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
@@ -115,18 +116,18 @@ def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
 
 
 def render_rounds(explained: Explained) -> str:
-    """Return the routes of a program's permuted data as an HTML fragment with inline styles; '' without any."""
+    """Return the rounds of a program's permuted data as an HTML fragment with inline styles; '' if there are no
+    rounds."""
     return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
-    """Return the routes of a program's permuted data, without routes that cannot be drawn."""
-    found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
-    return [draw_rounds(rounds) for rounds in found if rounds is not None]
+    """Return the rounds of a program's permuted data that can be drawn."""
+    return [draw_rounds(rounds) for rounds in rounds_in(explained)]
 
 
 def render_steps(steps: Mapping[str, str]) -> str:
-    """Return these named HTML fragments as one fragment. The script ``player`` shows one of them at a time."""
+    """Join named HTML fragments into one fragment. The script ``player`` shows one of them at a time."""
     shown = [(name, Markup(html)) for name, html in steps.items()]
     return _environment().get_template("steps.html.j2").render(steps=shown, look=inline)
 
@@ -150,7 +151,7 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
 
 def _charts_of(result: Result) -> list[Chart]:
     """Return the timelines of a result, ready to draw."""
-    return [draw_chart({"your program in time": t}, limit=step_limit(result, t)) for t in timelines_of(result)]
+    return [draw_chart({"timeline of your program": t}, limit=step_limit(result, t)) for t in timelines_of(result)]
 
 
 def _plots_of(result: Result) -> list[RooflineSvg]:
@@ -196,7 +197,7 @@ def _with_folder(folder: Path) -> Environment:
 
 @lru_cache(1024)
 def class_of(name: str) -> Markup:
-    """Return the HTML attribute that styles an element of a page: a class of the page's style sheet."""
+    """Return the HTML attribute ``class``, which gives an element a style from the page's style sheet."""
     return Markup('class="{}"').format(name)
 
 

@@ -26,7 +26,7 @@ class Paper:
 
     @property
     def ascii(self) -> bool:
-        """Whether the console can show only ASCII."""
+        """True if the console can show only ASCII."""
         return not self.console.encoding.lower().startswith("utf")
 
     def text(self, text: object, style: str = "", limit: int = 2000) -> Text:
@@ -34,7 +34,7 @@ class Paper:
         return Text(self.fit(clean(text, limit)), style=style, overflow="fold")
 
     def fit(self, text: str) -> str:
-        """Return the text, also if it has drawn lines, in characters that the console can encode."""
+        """Return the text, including drawn lines, in characters that the console can encode."""
         if not self.ascii:
             return text
         simple = unicodedata.normalize("NFKD", text.translate(_ASCII).translate(_LINES))

@@ -14,7 +14,10 @@ from grader.common.result import Result
 
 
 def _of_pairs(mesh: Any) -> Any:
-    """Convert (axis, size) pairs to a mapping. Files hold pairs, because sorted keys would lose the order of axes."""
+    """Convert (axis, size) pairs to a mapping.
+
+    Files hold pairs, because a mapping with sorted keys would lose the order of axes.
+    """
     if not isinstance(mesh, list):
         return mesh
     try:
@@ -41,9 +44,9 @@ class Picture(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> Picture:
         if math.prod(self.mesh.values()) != len(self.slices) or len(self.slices) > 4096:
-            raise ValueError("one entry of `slices` per device, at most 4096 devices")
+            raise ValueError("`slices` needs one entry for each device of the mesh, for at most 4096 devices")
         if not set(self.wrong) <= set(range(len(self.slices))):
-            raise ValueError("`wrong` names devices that are not there")
+            raise ValueError("`wrong` names devices that the mesh does not have")
         for part in self.slices:
             for (start, stop), size in zip(part, self.shape, strict=True):
                 if not 0 <= start < stop <= size:
@@ -64,7 +67,7 @@ class Picture(BaseModel):
         if len(self.shape) > 2:
             text += f"; drawn: dimensions {drawn[0]} and {drawn[1]}"
         more = [d for d in _cut_dims(self) if d not in drawn]
-        return text + "".join(f"; dimension {d} is cut too" for d in more)
+        return text + "".join(f"; dimension {d} is cut too, but not drawn" for d in more)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def _cut_dims(picture: Picture) -> list[int]:
 
 
 def drawn_dims(picture: Picture) -> list[int]:
-    """Return the at most two dimensions to draw, sorted. Cut dimensions take precedence over uncut ones."""
+    """Return the dimensions to draw, at most two, sorted. Cut dimensions are chosen before uncut dimensions."""
     cut = _cut_dims(picture)
     rest = [d for d in range(len(picture.shape)) if d not in cut]
     return sorted((cut + rest)[:2])
@@ -121,12 +124,12 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Describe these devices with one short word per mesh axis: ``["x=1", "y=0..1"]``."""
+    """Describe ``devices``, some devices of the picture, with one short word per mesh axis: ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
     spans = {axis: sorted({p[axis] for p in points}) for axis in picture.mesh}
-    if math.prod(map(len, spans.values())) != len(points):  # the devices form no sub-mesh, so there is no short name
+    if math.prod(map(len, spans.values())) != len(points):  # the devices form no sub-mesh, so show only their number
         return [f"{len(points)} devices"]
     return [f"{axis}={_span(at)}" for axis, at in spans.items()]
 
@@ -150,7 +153,7 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
 
 
 def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
-    """Describe these devices in one phrase."""
+    """Describe ``devices``, some devices of the picture, in one phrase."""
     short = holders(picture, devices)
     if len(devices) == len(picture.slices) > 1:
         return " ".join(short)

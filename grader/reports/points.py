@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 PENDING = "{} pending review by the staff"
-UNJUDGED = "{} not judged: right on simulated devices, and this machine lacks the other devices"
+UNJUDGED = "{} not judged: right on simulated devices, and this machine lacks real devices"
 
 
 def tidy(number: float) -> int | float:
@@ -22,7 +22,7 @@ def percentage(earned: float, points: float) -> float:
 
 
 def show_percent(value: float | None) -> str:
-    """Return the percentage as ``87.5%``, or a dash if there is none."""
+    """Return the percentage as ``87.5%``; a dash for None."""
     return "-" if value is None else f"{tidy(round(value, 1))}%"
 
 
@@ -42,6 +42,9 @@ def counted(number: float, noun: str) -> str:
 
 
 def pending_text(points: float, unjudged: float = 0.0) -> str:
-    """Return a text about pending points. ``unjudged``: the part of ``points`` for which devices are missing."""
+    """Return a text about pending points.
+
+    ``unjudged``: the part of ``points`` that cannot be judged, because devices are missing.
+    """
     parts = [(text, n) for text, n in ((PENDING, points - unjudged), (UNJUDGED, unjudged)) if n > 0]
     return "; ".join(text.format(f"{counted(n, 'point')} {'is' if n == 1 else 'are'}") for text, n in parts)

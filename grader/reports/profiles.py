@@ -1,4 +1,4 @@
-"""A program's step times with the clock's two profiles, and the reason why the two step times differ."""
+"""A program's step times that ``grader.clock`` computes with two profiles, and the reason why they differ."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def profiles_text(one: Timeline, other: Timeline) -> str:
     The profiles differ only in the kinds of collectives that run beside the core.
 
     Args:
-        one, other: the timelines of one program on one slice: with the profile ``CHECKED`` and with the chip's own
-            profile, in any order.
+        one, other: two timelines of one program on one slice, in any order. One timeline has the profile "ideal",
+            and the other has the chip's own profile.
     """
     ideal, chip = sorted((one, other), key=lambda line: line.profile != CHECKED)
     if ideal.step == chip.step:
@@ -26,20 +26,23 @@ def profiles_text(one: Timeline, other: Timeline) -> str:
 
 
 def other_profile(line: Timeline) -> str:
-    """Return the profile to compare with: the chip's own for a timeline with ``CHECKED``, else ``CHECKED``."""
+    """Return the profile to compare with the timeline's profile: for the profile "ideal" the chip's own profile, for
+    all others "ideal"."""
     return line.chip if line.profile == CHECKED else CHECKED
 
 
 def waits(line: Timeline) -> list[str]:
-    """Return the kinds of collectives in the program that do not run beside the core, in program order."""
+    """Return the kinds of the program's collectives that cannot overlap the core's work, in program order."""
     return [kind for kind in line.shares() if kind not in ASYNCHRONOUS[line.profile]]
 
 
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
-    """Return the part of a step in which compiler and clock differ most; '' if both have equal step times.
+    """Return a text that names the part of a step whose time differs most between the TPU compiler's schedule and
+    ``grader.clock``; '' if the step times are equal.
 
     Args:
-        compiled: picoseconds by the TPU compiler's schedule: the step, its matmuls, and waiting for collectives.
+        compiled: durations of the step, of its matmuls, and of waits for collectives, in picoseconds, from the TPU
+            compiler's schedule.
     """
     step, matmuls, waiting = compiled
     parts = {
@@ -51,4 +54,5 @@ def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
     what, (theirs, ours) = max(parts.items(), key=lambda part: sign * (part[1][0] - part[1][1]))
     if step == clock.step:
         return ""
-    return f"most of the difference: {what} {show_time(theirs)}, {show_time(ours)} by the clock"
+    both = f"{show_time(theirs)} by the compiler, {show_time(ours)} by the clock"
+    return f"most of the difference in step time: {what} {both}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from contextlib import suppress
 from typing import Annotated, TypeVar
@@ -9,11 +10,13 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, Field, model_validator
 
 from grader.clock.timeline import Timeline
+from grader.common.marks import MOST_ENTRIES
+from grader.common.pipelines import Pipeline, Work
 from grader.common.result import Result
 from grader.common.routes import Route
 from grader.reports.pictures import Mesh
 from grader.reports.roofline import Roofline, roofline_of
-from grader.reports.rounds import Rounds, rounds_of
+from grader.reports.rounds import Rounds, rounds_of, ticks_of
 
 Drawn = TypeVar("Drawn", bound=BaseModel)
 
@@ -35,12 +38,40 @@ class Travelled(BaseModel):
     def _fits(self) -> Travelled:
         devices, held = math.prod(self.mesh.values()), self.rounds.holds
         if len(held) != len(self.rounds.lines) + 1 or any(len(row) != devices for row in held):
-            raise ValueError("needs a row before the first round and one after each round, with one entry per device")
+            raise ValueError(
+                "a ring needs a row before its first round and after each round, with one entry for each device"
+            )
         if not all(source is None or 0 <= source < devices for row in held for source in row):
             raise ValueError("data started on a device that the mesh does not have")
         if not set(self.rounds.axes) <= set(self.mesh):
             raise ValueError("the route follows an axis that the mesh does not have")
         return self
+
+
+class Worked(BaseModel):
+    """A pipeline (see ``Pipeline``), and the mesh."""
+
+    mesh: Mesh
+    ticks: Pipeline
+
+    @model_validator(mode="after")
+    def _fits(self) -> Worked:
+        devices, ticks = math.prod(self.mesh.values()), self.ticks.ticks
+        if len(ticks) - len(self.ticks.lines) not in (0, 1) or any(len(tick) != devices for tick in ticks):
+            raise ValueError("a pipeline needs for each tick a line number, and one entry for each device")
+        for work in itertools.chain.from_iterable(ticks):
+            _check_work(work, len(self.ticks.arguments), devices)
+        if not set(self.ticks.axes) <= set(self.mesh):
+            raise ValueError("the pipeline follows an axis that the mesh does not have")
+        return self
+
+
+def _check_work(work: Work, arguments: int, devices: int) -> None:
+    """Raise ValueError if the data have entries or sources that do not exist."""
+    if len(work.entries) != arguments or not all(0 <= source < devices for source in work.sources):
+        raise ValueError("a device's data need entries of each argument, and source devices that the mesh has")
+    if not all(0 <= start < stop <= MOST_ENTRIES for spans in work.entries for start, stop in spans or ()):
+        raise ValueError("a device's data have entries that are out of range")
 
 
 def timelines_of(result: Result) -> list[Timeline]:
@@ -49,7 +80,8 @@ def timelines_of(result: Result) -> list[Timeline]:
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
-    """Return the picoseconds that the failed check allows for this step; 0 if the check compares another amount."""
+    """Return the picoseconds that the failed check allows for the timeline's step; 0 if the check is not about step
+    times."""
     found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
     return result.expected * 1e12 if found else 0
 
@@ -61,13 +93,14 @@ def rooflines_of(result: Result) -> list[Roofline]:
 
 
 def rings_of(result: Result) -> list[Rounds]:
-    """Return the routes of permuted data in a failed result, round by round."""
+    """Return the rings and pipelines of permuted data in a failed result, round by round."""
     found = [rounds_of(travelled.rounds, travelled.mesh) for travelled in _read(Travelled, result)]
+    found += [ticks_of(worked.ticks, worked.mesh) for worked in _read(Worked, result)]
     return [rounds for rounds in found if rounds is not None]
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    """Return the valid pictures of this kind in a failed result."""
+    """Return the pictures of the type ``kind`` in a failed result. Leave out invalid pictures."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
         with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError

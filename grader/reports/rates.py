@@ -17,8 +17,8 @@ from grader.reports.points import percentage
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
     """A class's results in one module, without extensions.
 
-    ``mean``: the mean percentage of the students who handed the module in. None without such students, or if the module
-    has only bonus points.
+    ``mean``: the mean percentage of the students who handed the module in. ``mean`` is None if no student handed the
+    module in, or if the module has only bonus points.
     """
 
     module: str
@@ -39,7 +39,7 @@ class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class CheckRate(BaseModel, frozen=True, extra="forbid"):
-    """The number of students who passed one check, among the students who handed the exercise in.
+    """How many students passed one check, among the students who handed in its exercise.
 
     ``rate`` is the percentage of the judged results that passed. Broken results are not judged.
     """
@@ -56,7 +56,7 @@ class CheckRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class MisconceptionCount(BaseModel, frozen=True, extra="forbid"):
-    """The students who have one misconception."""
+    """A misconception, and the students who have it."""
 
     exercise: str
     name: str
@@ -119,7 +119,7 @@ class ExerciseRates:
 
     def __init__(self, extensions: Collection[str]) -> None:
         self._extensions = extensions
-        self._titles: dict[str, str] = {}  # by exercise, in the order of the first report that has it
+        self._titles: dict[str, str] = {}  # exercise -> title, in order of first occurrence in reports
         self._percents: dict[str, array[float]] = {}
         self._full: Counter[str] = Counter()
 

@@ -13,7 +13,7 @@ from grader.reports.timelines import place
 from grader.reports.untrusted import clean
 
 LEFT, TOP, WIDTH, HEIGHT = 84.0, 20.0, 430.0, 230.0
-MOST = 12  # most matmuls that the picture shows
+MOST = 12  # the picture shows at most this many matmuls
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RooflinePoint:
 
     Attributes:
         what: name and source line.
-        per: "HBM byte" or "byte sent".
+        per: the kind of byte that ``intensity`` counts, "HBM byte" or "byte sent".
         intensity: FLOPs per byte.
         rate: FLOP/s over the whole time of the matmul or step.
     """
@@ -52,11 +52,11 @@ class Roofline:
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Return a point for each distinct matmul (by line and size), then one for the step.
+    """Return a point for each distinct matmul (by line and size), and last a point for the step.
 
     Args:
-        sent: bytes that a device sends in the step. With 0 or an infinite number, the step has no point.
-    Returns None if there are no matmuls, or the chip is not in the table.
+        sent: bytes that a device sends in the step. If this number is 0 or infinite, the step has no point.
+    Returns None if there are no matmuls, or if the chip is not in ``CHIPS``.
     """
     chip = CHIPS.get(timeline.chip)
     products: dict[tuple, Span] = {}
@@ -87,8 +87,8 @@ def roofline_text(roofline: Roofline) -> list[str]:
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
         f"on the rooflines of {chip.name}: "
-        f"{show_rate(chip.bf16)} from {ridges['HBM byte']:,.0f} FLOPs per HBM byte on, "
-        f"and from {ridges['byte sent']:,.0f} per byte sent (one ring, both ways)"
+        f"{show_rate(chip.bf16)} at {ridges['HBM byte']:,.0f} or more FLOPs per HBM byte, "
+        f"and at {ridges['byte sent']:,.0f} or more per byte sent (one ring, both ways)"
     ]
     for point in roofline.points:
         part = point.rate / chip.bf16
@@ -125,7 +125,7 @@ class RooflineMark:
 
 @dataclass(frozen=True)
 class RooflineSvg:
-    """The picture ready to draw. ``roofs``: SVG path, whether the path is dashed, name, and y position of the name."""
+    """The picture ready to draw. ``roofs``: for each roof (SVG path, is dashed, name, y position of the name)."""
 
     width: float
     height: float

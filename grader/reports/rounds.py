@@ -1,101 +1,258 @@
-"""The data that permutes pass round a ring: for each round and device, the device where the held data started."""
+"""The data that permutes pass on, round by round: where they started, or from which entries they were computed.
+
+The data of a ring (``Route``) are labelled with the device where they started. The data of a pipeline (``Pipeline``)
+change on each device, and are labelled with the entries of the argument from which they were computed.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup, escape
 
 from grader.common.layout import coordinates
+from grader.common.pipelines import Pipeline, Span, Work
 from grader.common.routes import Route
-from grader.reports.svg import PALETTE
+from grader.reports.explained import Explained
+from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
-MOST_ROUTES = 4  # most routes of a program that the report shows
-DEVICES, FIRST = 16, 16  # the most columns of the table, and the most rounds before the last round
+MOST_ROUTES = 4  # the report shows at most this many routes, and this many pipelines, of a program
+# A table shows at most DEVICES columns, and at most FIRST rounds and the last round.
+DEVICES, FIRST = 16, 24
+MOST_SPANS = 3  # a cell names at most this many spans of entries
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The data of one device in one round.
+
+    Attributes:
+        text: a few characters for a table.
+        said: what the device does with the data, such as "holds the data of 2".
+        colour: the place in the palette; None for data without a colour.
+        sources: the columns of the devices that the data came from in this round.
+        used: True if a result of the program may depend on the data.
+    """
+
+    text: str
+    said: str
+    colour: int | None
+    sources: tuple[int, ...] = ()
+    used: bool = True
+
+
+Row = tuple[str, int | None, tuple[Cell, ...]]
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """A route of permuted data as a table: a row for each round, a column for each device.
+    """Permuted data as a table: a row for each round, a column for each device.
 
     Attributes:
-        caption: the axes, and the meaning of a cell.
+        caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.
         devices: names of the columns.
-        rows: (name of the round, source line of the permute or None, cells). A cell is the column of the device where
-            the data started, or None for zeros.
-        left: the number of omitted rounds before the last one.
+        rows: (name of the round, source line of the permute or None, cells).
+        left: the number of rounds that the table omits before its last row.
+        line: True if the devices are in a line, not on a ring.
     """
 
     caption: str
     devices: list[str]
-    rows: list[tuple[str, int | None, tuple[int | None, ...]]]
+    rows: list[Row]
     left: int
+    line: bool = False
+
+
+Moves = Sequence[tuple[object, tuple[int, ...]]]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The devices of a table: their numbers, the axes that name them, their names, and a title for all of them.
+
+    Attributes:
+        one: True if the devices are a single ring or line.
+    """
+
+    shown: list[int]
+    axes: tuple[str, ...]
+    names: list[str]
+    title: str
+    one: bool
+
+
+def rounds_in(explained: Explained) -> list[Rounds]:
+    """Return the rings and pipelines of a program, at most ``MOST_ROUTES`` of each."""
+    found = [
+        *(rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]),
+        *(ticks_of(pipeline, explained.mesh) for pipeline in explained.pipelines[:MOST_ROUTES]),
+    ]
+    return [rounds for rounds in found if rounds is not None]
 
 
 def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
-    """Return the route on one ring if all rings are equal, else on all devices. None if there are too many columns."""
-    points = coordinates(mesh)
-    ring = _one_ring(route, points)
-    shown = ring or list(range(len(points)))
-    if len(shown) > DEVICES:
+    """Return a ring's rounds; None if there are too many columns. A cell shows the device on which the cell's data
+    started."""
+    moves = [[(s is None, () if s is None else (s,)) for s in held] for held in route.holds]
+    columns = _columns("ring", route.axes, mesh, moves)
+    if len(columns.shown) > DEVICES:
         return None
-    named = route.axes if ring else tuple(mesh)
-    devices = [",".join(str(points[d][axis]) for axis in named) for d in shown]
-    column = {device: at for at, device in enumerate(shown)}
-    held = [tuple(None if (source := h[d]) is None else column[source] for d in shown) for h in route.holds]
+    held = [
+        [None if (source := h[d]) is None else columns.shown.index(source) for d in columns.shown] for h in route.holds
+    ]
+    cells = [
+        tuple(_started(source, columns.names, held[max(at - 1, 0)], d) for d, source in enumerate(row))
+        for at, row in enumerate(held)
+    ]
     names = ["at first", *(f"round {i}" for i in range(1, len(held)))]
-    rows = list(zip(names, (None, *route.lines), held, strict=True))
+    way = _way(held) if columns.one else f", {len(held) - 1} rounds"
+    caption = (
+        f"{columns.title}{way}: each cell shows the device ({', '.join(columns.axes)}) on which the data started; "
+        "a sum collects more data on its way"
+    )
+    return _rounds(caption, columns, list(zip(names, (None, *route.lines), cells, strict=True)))
+
+
+def _way(held: Sequence[Sequence[int | None]]) -> str:
+    """Return the direction of the data and the number of rounds, so that captions of two routes differ.
+
+    Args:
+        held: the column where each column's data started: once before the first round, and once after each round.
+    """
+    size, rounds = len(held[0]), len(held) - 1
+    moved = {  # how many columns to the right a device's data moved in a round
+        (at - old.index(source)) % size
+        for old, new in itertools.pairwise(held)
+        for at, source in enumerate(new)
+        if source is not None and source in old
+    }
+    if len(moved) != 1:
+        return f", {rounds} rounds"
+    on = moved.pop()
+    by, way = (on, "on") if on <= size - on else (size - on, "back")
+    return f", data move {by} {'device' if by == 1 else 'devices'} {way} in each of {rounds} rounds"
+
+
+def _started(source: int | None, names: Sequence[str], before: Sequence[int | None], device: int) -> Cell:
+    """Return a ring's cell. The data came from the nearest device that had them in the round ``before``."""
+    if source is None:
+        return Cell("0s", "holds zeros", None)
+    count = len(before)
+    had = [d for d, held in enumerate(before) if held == source]
+    nearest = sorted(had, key=lambda d: min((d - device) % count, (device - d) % count))
+    return Cell(names[source], f"holds the data of {names[source]}", source, tuple(nearest[:1]))
+
+
+def ticks_of(pipeline: Pipeline, mesh: Mapping[str, int]) -> Rounds | None:
+    """Return a pipeline's ticks; None if there are too many columns.
+
+    A cell shows the entries from which the device computed the data that it sends.
+    """
+    moves = [[((work.entries, work.used), work.sources) for work in tick] for tick in pipeline.ticks]
+    columns = _columns("line", pipeline.axes, mesh, moves)
+    if len(columns.shown) > DEVICES:
+        return None
+    column = {device: at for at, device in enumerate(columns.shown)}
+    cells = [tuple(_worked(pipeline.arguments, tick[d], column) for d in columns.shown) for tick in pipeline.ticks]
+    names = [*(f"tick {i}" for i in range(len(pipeline.lines))), "received"]
+    caption = (
+        f"{columns.title}: each cell shows the entries of {' and '.join(pipeline.arguments)} from which the device "
+        f"({', '.join(columns.axes)}) computed the data that it sends. No result needs the data in brackets"
+    )
+    return _rounds(caption, columns, list(zip(names, (*pipeline.lines, None), cells, strict=False)), line=True)
+
+
+def _rounds(caption: str, columns: _Columns, rows: list[Row], *, line: bool = False) -> Rounds:
     left = max(0, len(rows) - FIRST - 2)
-    over = " and ".join(route.axes)
-    rings = f"the ring along {over}" if ring else f"all rings along {over}"
-    if len(shown) < len(points):
-        rings = f"one ring along {over} (the others are the same)"
-    return Rounds(
-        caption=clean(
-            f"{rings}: each cell shows the device ({', '.join(named)}) on which the data started; "
-            "a sum adds more data on its way",
-            300,
-        ),
-        devices=devices,
-        rows=rows if not left else [*rows[: FIRST + 1], rows[-1]],
-        left=left,
+    shown = rows if not left else [*rows[: FIRST + 1], rows[-1]]
+    return Rounds(clean(caption, 300), columns.names, shown, left, line)
+
+
+def _worked(arguments: Sequence[str], work: Work, column: Mapping[int, int]) -> Cell:
+    """Return the cell of one device's data. Arguments with equal entries are joined: ``xy3`` is x[3] and y[3]."""
+    names: dict[str, list[str]] = {}
+    for name, spans in zip(arguments, work.entries, strict=True):
+        if spans != ():
+            names.setdefault(_entries(spans), []).append(clean(name, 20))
+    text = " ".join(f"{_together(of)}{entries}" for entries, of in names.items()) or "·"
+    said = " and ".join(f"{name}[{entries}]" for entries, of in names.items() for name in of)
+    first = next((spans[0][0] for spans in work.entries if spans), None)
+    return Cell(
+        text if work.used else f"({text})",
+        f"has {said or 'nothing'}" + ("" if work.used else " (not needed)"),
+        first if work.used else None,
+        tuple(column[d] for d in work.sources),
+        work.used,
     )
 
 
-def _one_ring(route: Route, points: Sequence[Mapping[str, int]]) -> list[int] | None:
-    """Return the devices with coordinate 0 on all axes outside the ring, or None if other rings behave differently."""
+def _together(names: Sequence[str]) -> str:
+    return ("" if all(len(name) == 1 for name in names) else ",").join(names)
+
+
+def _entries(spans: Sequence[Span] | None) -> str:
+    """Return the entries of an argument as ``3``, ``3:5`` or ``0,3:5``; ``?`` if they are unknown."""
+    if spans is None:
+        return "?"
+    shown = [str(start) if stop == start + 1 else f"{start}:{stop}" for start, stop in spans]
+    return ",".join(shown[:MOST_SPANS]) + ("…" if len(shown) > MOST_SPANS else "")
+
+
+def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
+    """Return whether data move alike on all rings in a round, and never from ring to ring."""
+    inside = all(ring[s] == ring[d] for d, (_, sources) in enumerate(row) for s in sources)
+    moved = [(about, {first[s] for s in sources}) for about, sources in row]
+    return inside and all(moved[d] == moved[first[d]] for d in range(len(row)))
+
+
+def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
+    """Return the devices of one ring or line if data move alike on all of them, else all devices.
+
+    The devices returned have coordinate 0 on all axes that are not part of the ring.
+
+    Args:
+        kind: "ring" or "line".
+        rows: for each round and device, facts about its data, and the devices that the data came from.
+    """
+    points = coordinates(mesh)
     where = {tuple(p.items()): i for i, p in enumerate(points)}
-    others = [axis for axis in points[0] if axis not in route.axes]
 
-    def first(device: int) -> int:
-        return where[tuple({**points[device], **dict.fromkeys(others, 0)}.items())]
+    def at_zero(device: int, zeros: Sequence[str]) -> int:
+        return where[tuple({**points[device], **dict.fromkeys(zeros, 0)}.items())]
 
-    ring = [d for d in range(len(points)) if first(d) == d]
-    for held in route.holds:
-        for device, source in enumerate(held):
-            alike = held[first(device)]
-            if (None if source is None else first(source)) != alike:
-                return None
-            if source is not None and any(points[source][axis] != points[device][axis] for axis in others):
-                return None
-    return ring
+    others = [axis for axis in mesh if axis not in axes]
+    first = [at_zero(d, others) for d in range(len(points))]  # the device of the shown ring that stands for a device
+    ring = [at_zero(d, axes) for d in range(len(points))]
+    one = all(_alike(row, first, ring) for row in rows)
+    shown = sorted(set(first)) if one else list(range(len(points)))
+    named = tuple(axes) if one else tuple(mesh)
+    over = " and ".join(axes)
+    title = f"the {kind} along {over}" if one else f"all {kind}s along {over}"
+    if len(shown) < len(points):
+        title = f"one {kind} along {over} (the others are the same)"
+    names = [",".join(str(points[d][axis]) for axis in named) for d in shown]
+    return _Columns(shown, named, names, title, one)
 
 
 def rounds_text(rounds: Rounds) -> list[str]:
     """Return the table as lines of text, the caption first."""
     margin = max(len(_name(name, line)) for name, line, _ in rounds.rows) + 2
-    width = max(map(len, rounds.devices)) + 2
+    width = _widest(rounds) + 2
     lines = [rounds.caption, " " * margin + "".join(name.rjust(width) for name in rounds.devices).rstrip()]
     for at, (name, line, held) in enumerate(rounds.rows):
         if rounds.left and at == len(rounds.rows) - 1:
             lines.append(f"  … {rounds.left} more")
-        cells = ("0s" if source is None else rounds.devices[source] for source in held)
-        lines.append(_name(name, line).ljust(margin) + "".join(cell.rjust(width) for cell in cells).rstrip())
+        lines.append(_name(name, line).ljust(margin) + "".join(cell.text.rjust(width) for cell in held).rstrip())
     return lines
+
+
+def _widest(rounds: Rounds) -> int:
+    return max(*(len(cell.text) for _, _, cells in rounds.rows for cell in cells), *map(len, rounds.devices))
 
 
 def _name(name: str, line: int | None) -> str:
@@ -104,7 +261,7 @@ def _name(name: str, line: int | None) -> str:
 
 @dataclass(frozen=True)
 class RoundCell:
-    """A cell: the data that one device holds in one round. An empty colour means zeros."""
+    """A cell of the picture: the data of one device in one round. An empty colour means no colour."""
 
     x: float
     y: float
@@ -132,8 +289,8 @@ class RoundsSvg:
 
 
 def draw_rounds(rounds: Rounds) -> RoundsSvg:
-    """Place a row for each round and a column for each device. A cell's colour shows the device where data started."""
-    cell = round(max(26.0, max(map(len, rounds.devices)) * CHAR + 12), 1)
+    """Place a row for each round and a column for each device. Cells with equal data have equal colours."""
+    cell = round(max(26.0, _widest(rounds) * CHAR + 12), 1)
     names = [_name(name, line) for name, line, _ in rounds.rows]
     if rounds.left:
         names[-1] = f"… {names[-1]}"
@@ -143,16 +300,13 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
         RoundCell(
             round(left + cell * column, 1),
             y,
-            "0s" if source is None else rounds.devices[source],
-            "" if source is None else PALETTE[source % len(PALETTE)],
+            one.text,
+            "" if one.colour is None else TINTS[one.colour % len(TINTS)],
         )
         for y, (_, _, held) in zip(tops, rounds.rows, strict=True)
-        for column, source in enumerate(held)
+        for column, one in enumerate(held)
     ]
-    held_text = "; ".join(
-        f"{name}: {', '.join('zeros' if s is None else rounds.devices[s] for s in held)}"
-        for name, _, held in rounds.rows
-    )
+    held_text = "; ".join(f"{name}: {', '.join(one.text for one in held)}" for name, _, held in rounds.rows)
     return RoundsSvg(
         width=round(left + cell * len(rounds.devices) + 2, 1),
         height=ROW * (len(names) + 1) + 2,
@@ -168,5 +322,17 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
 
 
 def _frames(rounds: Rounds) -> Markup:
-    rows = [{"name": name, "line": line, "held": list(held)} for name, line, held in rounds.rows]
-    return escape(json.dumps({"devices": rounds.devices, "rows": rows, "colours": PALETTE}))
+    """Return the rounds as JSON. Equal cells are written once, so that reports stay small."""
+    kinds = list(dict.fromkeys(replace(cell, sources=()) for _, _, cells in rounds.rows for cell in cells))
+    rows = [
+        {
+            "name": name,
+            "line": line,
+            "kinds": [kinds.index(replace(cell, sources=())) for cell in cells],
+            "sources": [cell.sources for cell in cells],
+        }
+        for name, line, cells in rounds.rows
+    ]
+    shown = [{"text": k.text, "said": k.said, "colour": k.colour, "used": k.used} for k in kinds]
+    about = {"devices": rounds.devices, "inLine": rounds.line, "colours": TINTS, "kinds": shown, "rows": rows}
+    return escape(json.dumps(about, separators=(",", ":")))

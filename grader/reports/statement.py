@@ -38,7 +38,7 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths of at most ``room`` in total, or None if these would cut words, as Rich's widths may do.
+    """Return column widths of at most ``room`` in total, or None if the words need more. Rich's widths may cut words.
 
     A column is at least as wide as its longest word, and at most as wide as its longest line.
     """
@@ -56,7 +56,7 @@ def _longest_word(cell: Text) -> int:
 
 
 def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
-    """Yield each row as a list with a line per cell: the column's name and the cell."""
+    """Yield each row as a list, with a column's name and the row's cell on each line."""
     for row in rows:
         yield Text("")
         lines = Table.grid()

@@ -29,9 +29,9 @@ from grader.reports.wording import percent_of
 class Summary(BaseModel, frozen=True, extra="forbid"):
     """A class's results, and the cases that need review (``attention``).
 
-    ``mean``, ``median``, ``minimum`` and ``maximum`` are percentages of the points without bonus, or None. ``warnings``
-    concern the whole class: many changed scores, faults of the course. ``absent`` is the number of students on the
-    roster without a report. All other numbers exclude students without a report.
+    ``mean``, ``median``, ``minimum`` and ``maximum`` are percentages of the points without bonus; None if no student
+    has a percentage. ``warnings`` concern the whole class: many changed scores, faults of the course. ``absent`` is the
+    number of students on the roster without a report. All other numbers exclude students without a report.
     """
 
     attention: list[Attention]
@@ -50,7 +50,7 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def hardest(self) -> list[CheckRate]:
-        """Checks and questions that at least one student failed, most failures first."""
+        """The checks and questions that at least one student failed, sorted from most to fewest failures."""
         return sorted((c for c in self.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))
 
 
@@ -94,10 +94,11 @@ class Counts:
         """Return the summary of the counted reports.
 
         Args:
-            not_graded: student -> reason.
+            not_graded: student -> the reason why the submission was not graded.
             warnings: faults of the course.
             suspicions: wrong answers that are right for other students' numbers, as in ``integrity.json``.
-            also: (student, reason) for further cases that need review. The student is "" if a case concerns several.
+            also: (student, reason) for cases that need review, besides the cases in the reports. The student is "" if
+                the reason concerns several students.
             absent: the number of students on the roster who handed in nothing.
         """
         percents = self._percents

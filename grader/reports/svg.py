@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from grader.reports.pictures import Block, Picture, blocks, describe, device_names, drawn_dims, holders, wrong_mark
 from grader.reports.untrusted import clean
 
-# A device has an equal colour in all pictures. Colour-blind people can distinguish the colours of Okabe and Ito's
-# palette. With a low opacity, the palette suits light and dark pages.
+# Fills for devices and data. A device has the same fill in all pictures. A search over colours maximized the smallest
+# distance between two fills on light and dark pages, for all kinds of colour vision.
+TINTS = ("#24bcff", "#cc8c00", "#21776b", "#9329f8", "#000088", "#6b0000", "#ffe80d", "#87ffe5")
+FILL, CHIP = 0.24, 0.35  # opacity of a fill in a picture, and of a chip that moves
+# Colours of marks (Okabe and Ito), which differ in shape or number as well.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # pixels of an 11-pixel label: a character's width, a line's height, the padding
@@ -86,7 +89,7 @@ def draw_svg(picture: Picture) -> Svg:
 
 
 def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
-    """Return the array's rectangle. Left and above, the rectangle leaves space for the index bounds."""
+    """Return the array's rectangle, with space for the index bounds on its left and above it."""
     width, height = _size(parts, labels, rows, cols, flat=dims < 2)
     left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
     return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
@@ -100,7 +103,7 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ti
         y=round(frame.top + frame.height * block.rows[0] / frame.rows, 1),
         width=round(width, 1),
         height=round(frame.height * (block.rows[1] - block.rows[0]) / frame.rows, 1),
-        colour=PALETTE[block.devices[0] % len(PALETTE)],
+        colour=TINTS[block.devices[0] % len(TINTS)],
         lines=_joined(lines, width),
         text=device_names(picture, block.devices) + (f", {mark}" if (mark := wrong_mark(picture, block)) else ""),
         wrong=bool(mark),
@@ -108,7 +111,7 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ti
 
 
 def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, flat: bool) -> tuple[float, float]:
-    """Return the drawn array's width and height: roughly to scale, stretched until every block has room for a label."""
+    """Return the drawn array's width and height: roughly to scale, but large enough for a label in every block."""
     need_w = max((len(line) for lines in labels for line in lines), default=0) * _CHAR + _PAD
     need_h = max(map(len, labels), default=0) * _LINE + _PAD
     width = 250.0
@@ -120,14 +123,14 @@ def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, fla
 
 
 def _joined(lines: list[str], room: float) -> list[str]:
-    """Return a single device's label as one line if ``room`` allows, else unchanged."""
+    """Join the lines of a single device's label if they fit into ``room``; return other labels unchanged."""
     *marks, _ = [*(line for line in lines if line.startswith("✗")), ""]
     whole = " ".join(line for line in lines if line not in marks)
     return [whole, *marks] if whole.startswith("(") and len(whole) * _CHAR + _PAD / 2 <= room else lines
 
 
 def _label_lines(picture: Picture, block: Block) -> list[str]:
-    """Return the lines of a block's label. For a wrong block, a last line shows how many devices are wrong."""
+    """Return the lines of a block's label. For a wrong block, an extra line says how many devices are wrong."""
     mark = wrong_mark(picture, block)
     return _holder_lines(picture, block.devices) + ([f"✗ {mark}"] if mark else [])
 

@@ -33,7 +33,7 @@ from grader.reports.wording import (
     worth_of,
 )
 
-MOST = 10  # checks and misconceptions shown on a terminal; the class page shows all
+MOST = 10  # a terminal shows at most this many checks and misconceptions; the class page shows all
 _MARKS = {
     "passed": ("✓", "+"),
     "failed": ("✗", "x"),
@@ -88,7 +88,7 @@ def print_result(result: Result, console: Console) -> None:
 
 def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
-    row = Table.grid(padding=(0, 1, 0, 0))  # keeps all lines of a long label beside the status symbol
+    row = Table.grid(padding=(0, 1, 0, 0))  # a grid keeps all lines of a long label beside the status symbol
     worth = Text(f"  {points_of(result, short_score)}", style="bright_black")
     row.add_row(mark_of(result.status, paper), paper.text(result.label, limit=400).append_text(worth))
     paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
@@ -150,7 +150,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     parts = [
         [a.module, f"{a.handed_in} of {a.submissions}", show_percent(a.mean), str(a.full)] for a in summary.assignments
     ]
-    paper.table("Assignments", ["assignment", "handed in", "mean if handed in", "full marks"], parts)
+    paper.table("Assignments", ["assignment", "handed in", "mean of submissions", "full marks"], parts)
     rates = [[e.exercise, show_percent(e.mean), f"{e.full} of {e.submissions}"] for e in summary.exercises]
     paper.table("Exercises", ["exercise", "mean", "full marks"], rates)
     failed = [[c.exercise, c.label, f"{c.passed} of {c.passed + c.failed + c.blocked}"] for c in summary.hardest[:MOST]]
@@ -158,7 +158,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions[:MOST]]
     paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
     if left := len(summary.misconceptions) - len(wrong):
-        paper.line(paper.text(f"and {left} rarer ones, on the class page", "bright_black"))
+        paper.line(paper.text(f"and {left} rarer misconceptions, on the class page", "bright_black"))
     print_attention(summary.attention, console)
 
 

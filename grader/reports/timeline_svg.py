@@ -1,7 +1,7 @@
 """Places of bars, labels and ticks in an SVG picture of timelines, which are below each other on one scale.
 
-Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds by
-colour, pattern or label alone.
+Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Each of the three is enough to
+distinguish kinds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from grader.reports.timelines import (
     Bar,
     Scale,
     alike,
+    bar_word,
     bars,
     cut_text,
     describe_span,
@@ -56,7 +57,7 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class Box:
-    """A bar of a timeline, or a colour sample of the legend, in the picture's units."""
+    """A bar of a timeline or a colour sample of the legend, with place and size in the picture's units."""
 
     x: float
     y: float
@@ -88,7 +89,7 @@ class CutMark:
 
 @dataclass(frozen=True)
 class LimitMark:
-    """The x position where the time that a budget allows ends, and the width of the timeline beyond that position."""
+    """The x position where the budget's time ends, and the width of the timeline's part beyond this position."""
 
     x: float
     width: float
@@ -129,7 +130,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit
     """Place all timelines, each below its heading. A microsecond has equal width in all timelines.
 
     Args:
-        limit: the time that a step may take, in picoseconds. Every longer timeline shows this limit. 0 for no limit.
+        limit: the time that a step may take, in picoseconds. Timelines that exceed the limit show it. 0 for no limit.
     """
     found = list(timelines.values())
     listed = kinds(found)
@@ -201,7 +202,8 @@ def _box(bar: Bar, listed: Sequence[str], left: float, y: float) -> Box:
     width = max(bar.end - bar.start, 0.5)
     span = bar.span
     line = f" {span.line}" if span.line else ""
-    fitting = (t for t in (span.kind + line, letter(span.kind) + line, letter(span.kind)) if len(t) * CHAR + 4 <= width)
+    labels = (bar_word(span.kind) + line, letter(span.kind) + line, letter(span.kind))
+    fitting = (t for t in labels if len(t) * CHAR + 4 <= width)
     return Box(
         x=round(left + bar.start, 2),
         y=y,

@@ -13,6 +13,7 @@ from grader.reports.timelines import (
     Bar,
     Scale,
     alike,
+    bar_word,
     bars,
     kinds,
     lane_name,
@@ -24,8 +25,8 @@ from grader.reports.timelines import (
     word,
 )
 
-# Characters that fill bars of matmuls, of other kernels and of collectives (""), idle time, and omitted rounds ("cut").
-# "tick" is the character of the scale.
+# Characters by use: bars of matmuls ("product"), of other kernels and of collectives (""), idle time, omitted rounds
+# ("cut"), and marks of the scale ("tick").
 DRAWN = {"product": "═", "kernel": "─", "": "·", "idle": " ", "cut": "…", "tick": "│"}
 PLAIN = {"product": "=", "kernel": "-", "": ".", "idle": " ", "cut": "~", "tick": "|"}
 STYLES = {
@@ -39,7 +40,7 @@ Cells = list[tuple[str, str]]  # (character, kind of span); the kind sets the st
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:
-    """Print the picture with its legend, then the totals."""
+    """Print the timeline's picture and legend, then lines of ``totals``."""
     paper = Paper(console)
     paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
     columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
@@ -76,9 +77,9 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timelines: Iterable[Timeline]) -> str:
-    """Return a legend: ``D matmul, P permute; numbers beside them are lines, times are in us``."""
+    """Return a legend: ``D matmul, P permute; numbers beside the letters are lines of the code, times are in us``."""
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds(timelines))
-    return f"{names}; numbers beside them are lines, times are in us"
+    return f"{names}; numbers beside the letters are lines of the code, times are in us"
 
 
 def _margin(timeline: Timeline) -> int:
@@ -98,7 +99,7 @@ def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[C
 
 
 def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
-    """Return the scale's line: ticks with their times to the right, without ticks whose time does not fit."""
+    """Return the scale's line. Each tick has its time to the right; a tick whose time does not fit is left out."""
     line = ""
     for place, time in scale.ticks(len(short_us(scale.step)) + 3):
         text = marks["tick"] + short_us(time)
@@ -110,7 +111,7 @@ def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
 
 def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str]) -> Cells:
     cells: Cells = [(marks["idle"], "")] * columns
-    for bar in sorted(found, key=lambda b: b.start - b.end):  # short bars last, so that long bars do not cover them
+    for bar in sorted(found, key=lambda b: b.start - b.end):  # draw short bars after long bars, which would cover them
         first = min(round(bar.start), columns - 1)
         room = max(1, min(round(bar.end), columns) - first)
         cells[first : first + room] = [(c, bar.span.kind) for c in _bar(bar, room, marks)]
@@ -121,9 +122,11 @@ def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str
 
 
 def _bar(bar: Bar, room: int, marks: dict[str, str]) -> str:
-    """Return a bar as text of ``room`` columns: kind and source line if they fit, else the kind's letter."""
+    """Return a bar as text of ``room`` columns: the kind and source line if there is room, else a letter."""
     span = bar.span
     fill = marks.get(span.kind, marks[""])
     line = f" {span.line}" if span.line else ""
-    text = next((t for t in (span.kind + line, letter(span.kind) + line.strip()) if len(t) < room), letter(span.kind))
+    text = next(
+        (t for t in (bar_word(span.kind) + line, letter(span.kind) + line.strip()) if len(t) < room), letter(span.kind)
+    )
     return text.ljust(room, fill) if len(text) <= room else text[:room]

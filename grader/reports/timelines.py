@@ -11,7 +11,7 @@ from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
 US = 1_000_000  # picoseconds in a microsecond
-# A letter for each kind, in the order of legends.
+# The letter of each kind of bar. Legends have this order.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
     "all_to_all": "T", "ragged_all_to_all": "V", "broadcast": "B",
@@ -21,7 +21,7 @@ WORDS = {"product": "matmul", "kernel": "other kernel"}
 
 @dataclass(frozen=True)
 class Cut:
-    """Rounds of a loop that drawings omit, because they all equal the second round.
+    """Rounds of a loop that drawings omit, because each of these rounds equals the second round.
 
     Attributes:
         start, end: bounds of the omitted time, in picoseconds.
@@ -50,7 +50,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from picoseconds to places from 0 to ``width``. Each cut, short or long, takes ``gap`` of the width."""
+    """A map from picoseconds to places from 0 to ``width``. Every cut takes ``gap`` of the width."""
 
     step: int
     cuts: tuple[Cut, ...]
@@ -77,7 +77,7 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Return ticks as (place, time) at round times from 0 on, at least ``room`` apart, and outside all cuts."""
+        """Return (place, time) of each tick. Times are round, places are at least ``room`` apart and outside cuts."""
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -89,13 +89,13 @@ class Scale:
 
 
 def _round_number(least: float) -> int:
-    """Return the smallest of 1, 2, 5, 10, 20, 50, ... that is at least this number."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50, ... that is at least ``least``."""
     power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
     return next(power * n for n in (1, 2, 5, 10) if power * n >= least)
 
 
 def cuts(timeline: Timeline) -> tuple[Cut, ...]:
-    """Return the cuts of the timeline's loops by time, without cuts that begin inside an earlier cut."""
+    """Return the cuts (omitted rounds of loops), sorted by time, without cuts that begin inside an earlier cut."""
     found = [_cut(loop) for loop in timeline.loops if loop.rounds > 3 and loop.each > 0]
     outer: list[Cut] = []
     for cut in sorted(found, key=lambda c: (c.start, -c.end)):
@@ -115,7 +115,10 @@ def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return a scale for each timeline. A microsecond has equal width in all. The widest timeline fills ``width``."""
+    """Return a scale for each timeline. A microsecond has equal width on all scales.
+
+    The widest timeline fills ``width``.
+    """
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
@@ -123,13 +126,13 @@ def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale
 
 
 def bars(timeline: Timeline, lane: str, scale: Scale) -> list[Bar]:
-    """Return the bars of one lane, by time."""
+    """Return the bars of one lane, sorted by time."""
     spans = sorted((s for s in timeline.spans if s.lane == lane), key=lambda s: (s.start, s.end, s.number))
     return [Bar(s, scale.at(s.start), scale.at(s.end), timeline.on_path(s)) for s in spans]
 
 
 def kinds(timelines: Iterable[Timeline]) -> list[str]:
-    """Return the kinds of spans in the timelines, in the order of legends."""
+    """Return the kinds of spans in the timelines, in the order in which legends list kinds."""
     found = {span.kind for timeline in timelines for span in timeline.spans}
     return [k for k in LETTERS if k in found] + sorted(found - set(LETTERS))
 
@@ -144,6 +147,11 @@ def letter(kind: str) -> str:
 def word(kind: str) -> str:
     """Return the name that legends show for a kind of span."""
     return WORDS.get(kind, kind)
+
+
+def bar_word(kind: str) -> str:
+    """Return the last word of a kind's name; bars with enough room show it."""
+    return word(kind).rpartition(" ")[2]
 
 
 def lane_name(lane: str) -> str:
@@ -213,14 +221,17 @@ def cut_text(cut: Cut) -> str:
     """Return the text about the rounds that a cut leaves out."""
     where = f" (line {cut.line})" if cut.line else ""
     if cut.first == cut.last:
-        left_out = f"round {cut.first} is left out, because it equals the second"
+        left_out = f"round {cut.first} is left out, because it equals the second round"
     else:
-        left_out = f"rounds {cut.first} to {cut.last} are left out, because they equal the second"
+        left_out = f"rounds {cut.first} to {cut.last} are left out, because they equal the second round"
     return f"loop of {cut.rounds} rounds{where}: {left_out}; {show_us(cut.each)} each"
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Merge neighbouring bars of one kind that are narrower than ``least``, because readers cannot tell them apart."""
+    """Merge neighbouring bars of one kind that are narrower than ``least``.
+
+    Readers could not distinguish bars narrower than ``least``.
+    """
     drawn: list[Bar] = []
     for bar in found:
         last = drawn[-1] if drawn else None

@@ -10,7 +10,7 @@ from typing import Any
 # Escape sequences that a terminal obeys: CSI (colours, cursor), OSC (titles, links; up to a terminator or the end of
 # the line), and escapes of two characters.
 _ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
-_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs"}  # controls, bidi and zero-width, unassigned, private use, surrogates
+_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs"}  # control, format, unassigned, private-use and surrogate characters
 
 
 def clean(text: object, limit: int = 2000) -> str:

@@ -19,14 +19,15 @@ class WholeClass:
         students: all students with a report.
         courses: titles of the courses that the reports name, in the order of the reports.
         module_of: the module of each exercise, in the order of the reports.
-        points: the most that any student could earn, without extensions.
+        points: the largest number of points that any student could earn, without extensions.
         percents: each student's percentage of the points, without students who could earn no points.
-        sections: ``percents`` by section, if the roster has sections; "" for students without one.
+        sections: the ``percents`` of each section if the roster has sections; "" is the key for students without a
+            section.
         late: whether any report has a submission time.
         answers: answers to the questions that ask for a number.
 
     Args:
-        people: names and sections, also of students without a report.
+        people: names and sections of students, including students without a report.
     """
 
     def __init__(self, reports: Iterable[Report] = (), people: People = MappingProxyType({})) -> None:

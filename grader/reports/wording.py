@@ -13,13 +13,33 @@ Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
 UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
-SHORT = 5  # data with fewer characters, such as 2, may occur in a reason by chance
+SHORT = 5  # data with fewer characters, such as "2", may occur in a reason by chance
+SAME_HINT = "as above"
 BLOCKED = "an earlier check that this one needs did not pass"
 
 
 def seen_by(audience: Audience, graded: Graded) -> Graded:
-    """Return the parts of a report that this audience may see. Every renderer for students calls this first."""
-    return graded if audience == "staff" else graded.for_student()
+    """Return the parts of a report that this audience may see. Every renderer for students calls this first.
+
+    If several results of an exercise have an equal hint, only the first result shows the hint, and the others show
+    ``SAME_HINT``.
+    """
+    seen = graded if audience == "staff" else graded.for_student()
+    if isinstance(seen, ExerciseReport):
+        return _with_hints_once(seen)
+    return seen.model_copy(update={"exercises": [_with_hints_once(e) for e in seen.exercises]})
+
+
+def _with_hints_once(exercise: ExerciseReport) -> ExerciseReport:
+    first = {result.hint: result for result in reversed(exercise.results) if result.hint}
+    return exercise.model_copy(
+        update={
+            "results": [
+                result if first.get(result.hint, result) is result else result.model_copy(update={"hint": SAME_HINT})
+                for result in exercise.results
+            ]
+        }
+    )
 
 
 def status_word(result: Result, audience: Audience) -> str:
@@ -59,7 +79,7 @@ def rubric_text(result: Result) -> str:
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return ``data_pairs`` without expected and actual data if the reason, shown beside them, contains both."""
+    """Return the pairs of ``data_pairs``, without expected and actual data if the result's reason contains both."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -68,7 +88,7 @@ def unstated_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def _alike(text: str) -> str:
-    """Return the text with parentheses for brackets and single spaces, so that lists and tuples compare equal."""
+    """Return the text with single spaces, and with brackets as parentheses, so that lists and tuples look alike."""
     return " ".join(text.translate(str.maketrans("[]", "()")).split())
 
 
@@ -83,7 +103,7 @@ def is_unfinished(result: Result) -> bool:
 
 
 def is_begun(exercise: ExerciseReport) -> bool:
-    """Return whether the learner wrote anything for the exercise: a result other than unfinished code or answers."""
+    """Return whether the learner wrote anything for the exercise. Unfinished code and blank answers do not count."""
     return exercise.handed_in and any(
         r.status in ("passed", "broken", "waiting")
         or r.actual is not None
@@ -93,7 +113,7 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
-    """Return the first failure of written code, else the first failure of an unwritten part, else None."""
+    """Return the first failure of a part that the learner wrote, else of an unwritten part; None if nothing failed."""
     failed = [r for r in exercise.results if r.status in ("failed", "broken")]
     return min(failed, key=is_unfinished, default=None)
 
@@ -114,7 +134,7 @@ def score_of(report: Report) -> str:
     plain = score(report.earned - report.bonus, report.points)
     if report.unjudged > 0:
         seen = sum(e.points - e.unjudged for e in report.exercises if not e.extension)
-        plain += f"; {tidy(seen)} of these could be judged here"
+        plain += f"; {tidy(seen)} of these points could be judged on this machine"
     return f"{plain} + {counted(report.bonus, 'bonus point')}" if report.bonus > 0 else plain
 
 
@@ -126,12 +146,12 @@ def worth_of(exercise: ExerciseReport) -> str:
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """Return the points beside a result's label: earned and possible, or only possible if the result is not judged."""
+    """Return text for a result's points: earned and possible points, or only possible points if it is not judged."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 
 def standing_of(report: Report) -> str:
-    """Return the last line of a report: the score, or counts of checks and answers if answers cannot be judged here."""
+    """Return the last line of a report: the score, or the numbers of checks and answers if not all can be judged."""
     results = [r for e in report.exercises for r in e.results]
     if not_judged(results):
         return checked_text(results)
@@ -140,7 +160,7 @@ def standing_of(report: Report) -> str:
 
 
 def not_judged(results: Sequence[Result]) -> list[Result]:
-    """Return the questions that cannot be judged here because the right answers are not available."""
+    """Return the questions that this installation cannot judge because it lacks the right answers."""
     return [r for r in results if r.kind != "check" and r.status == "blocked"]
 
 
@@ -178,7 +198,7 @@ def _to_be_read(results: Sequence[Result]) -> str:
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return ``set by hand by Bob: the reason; the grader gave 0``, for an answer in words without the last part."""
+    """Return ``set by hand by Bob: the reason; the grader gave 0``. Omit the grader's points for an answer in words."""
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 

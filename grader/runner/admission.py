@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -26,9 +27,11 @@ KINDS = {
     "stablehlo.collective_broadcast": "broadcast",
 }
 CUSTOM = "stablehlo.custom_call"
-RAGGED = "ragged_all_to_all"  # the only custom call that is admitted; JAX and facts use this name
+RAGGED = "ragged_all_to_all"  # the only admitted custom call, as JAX and ``Collective.kind`` name it
 # Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+TRANSPOSE = re.compile(r"(?:^|[/(])transpose\(")
+"""Found in the name of an operation that JAX made by transposing, as in ``jvp(f)/transpose(jvp(f))/psum``."""
 STABLEHLO = """
 abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate
 constant convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice
@@ -84,11 +87,11 @@ def walk(op: Any) -> Iterator[Any]:
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
-    """Yield the operations of a module, each operation after its admission.
+    """Yield the operations of a module, each one after a check that programs may use it.
 
     Args:
         files: names of the learner's files. A refusal names the line in these files.
-        most: the most bytes of one array.
+        most: the largest number of bytes of one array.
 
     Raises:
         ProgramRefused: an operation, a type or a size is not allowed.
@@ -107,7 +110,7 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
 
 
 def _check_sizes(op: Any, most: int) -> None:
-    """Refuse an operation with a result, or an argument of a block, of more than ``most`` bytes."""
+    """Refuse an operation if one of its results, or an argument of its blocks, has more than ``most`` bytes."""
     for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
         size = array_bytes(value.type)
         if size > most:
@@ -116,7 +119,7 @@ def _check_sizes(op: Any, most: int) -> None:
 
 
 def kind_of(op: Any) -> str | None:
-    """Return the name of a collective as facts use it, or None for other operations."""
+    """Return a collective's name, as in ``Collective.kind``, or None for other operations."""
     if op.name == CUSTOM:
         return RAGGED if op.attributes["call_target_name"].value == RAGGED else None
     return KINDS.get(op.name)
@@ -168,7 +171,7 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return an array type's bytes; each element takes whole bytes. Raises ProgramRefused unless the shape is fixed."""
+    """Return an array's bytes, at least one per element. Raises ProgramRefused unless the shape is fixed."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
@@ -200,8 +203,17 @@ def element_names() -> dict[str, str]:
     return found
 
 
+def is_transposed(location: Any) -> bool:
+    """Return True if a name in ``location`` shows that JAX made the operation by transposing another one."""
+    while isinstance(location, ir.NameLoc):
+        if TRANSPOSE.search(location.name_str):
+            return True
+        location = location.child_loc
+    return False
+
+
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """Return the file and line of the innermost part of a location that is in the learner's ``files``, or None."""
+    """Return (file, line) of a location's innermost call that is in the learner's ``files``, or None."""
     stack = [location]
     while stack:
         at = stack.pop()

@@ -33,7 +33,7 @@ QUICKLY: dict[str, Any] = {
     # If not empty, the YNN library takes time at the first run of each sum and matmul on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # operations with operands that devices may round
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # operations whose operands a device may round
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
@@ -48,7 +48,7 @@ class CannotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """An executable on the mesh, and facts about the program that need no run (``about``)."""
+    """A compiled program for a mesh. ``about`` has the facts about the program that need no run."""
 
     call: Any
     mesh: Any
@@ -63,7 +63,8 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     """Compile a canonical program, after marking the collectives in it (see ``hlo.added_by_compiler``).
 
     Args:
-        found: facts of the source. If the facts lack FLOPs, the FLOPs of the compiled program are counted.
+        found: the facts that ``facts.read`` found in the canonical program. If the facts lack FLOPs, the FLOPs of the
+            compiled program are counted.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -91,7 +92,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        if jax.default_backend() == CPU:  # other backends support a ragged all-to-all
+        if jax.default_backend() == CPU:  # the CPU backend does not support a ragged all-to-all
             ragged.spell_out(module)
         products = [op for op in walk(module.operation) if op.name in PRODUCTS]
         if exact:
@@ -99,7 +100,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU:  # other devices report a lack of memory themselves
+    if jax.default_backend() == CPU:  # a CPU, unlike other devices, does not report a lack of memory itself
         checked_memory(compiled, mesh.size)
     return Executable(compiled, mesh, shardings, {"products": bool(products)})
 
@@ -111,7 +112,7 @@ def compiled_for(
     shardings: list[NamedSharding],
     compile_: Callable[[Any], Any],
 ) -> Any:
-    """Return the executable of ``module``, which is the program or a changed version of it. Raises CannotRun."""
+    """Compile ``module``, which is the program or a changed copy of it, and return the executable. Raises CannotRun."""
     lowered = standing_in(module, program, arguments, shardings)
     on_phase("compiling")
     try:
@@ -132,7 +133,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Wrap a module as if JAX had lowered a function to this module, so that JAX handles arguments and results."""
+    """Return the module in the form in which JAX lowers a function, so that JAX handles arguments and results."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -141,7 +142,10 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function with a program's arguments and results. ``standing_in`` then replaces the lowered module."""
+    """Lower a stand-in function that has a program's arguments and results.
+
+    ``standing_in`` then replaces the lowered module.
+    """
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
@@ -153,7 +157,7 @@ def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], sharding
 
 
 def checked_memory(compiled: Any, devices: int) -> int:
-    """Return bytes of temporaries per device. Raises ProgramRefused if all devices need more than MAX_MEMORY."""
+    """Return bytes of temporaries per device. Raises ProgramRefused if the devices' total exceeds MAX_MEMORY."""
     memory = compiled.memory_analysis()
     if memory is None:
         return 0

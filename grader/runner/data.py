@@ -15,9 +15,10 @@ BODIES = {"sdy.manual_computation", "sdy.named_computation"}
 def data_of(functions: Mapping[str, Any]) -> set[Any]:
     """Return the values that depend on an argument of main.
 
-    All other values are fixed by the program: constants, positions on the mesh, and values computed from these alone.
-    Comparing, choosing and converting data gives data. If the condition of a branch or a loop is data, the results are
-    data, too. A value in a function is data if it is data in any call of the function.
+    Values that do not depend on an argument are fixed by the program: constants, positions on the mesh, and values
+    computed only from constants and positions. If data is compared, chosen or converted, the result is data, too. If
+    the condition of a branch or a loop is data, the results are data, too. A value in a function is data if it is data
+    in any call of the function.
 
     Args:
         functions: the functions of a module by name.
@@ -48,13 +49,13 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
         yield from _carried(op, number)
     elif op.name in BODIES:
         yield _first(op).arguments[number]
-    else:  # for example, a branch's condition or a reduction's operand
+    else:  # an operand that is not passed on, such as a branch's condition, may affect all results
         yield from op.results
         yield from _arguments(op)
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on value ``number`` that a region returns."""
+    """Yield the values that depend directly on the value that a region returns at position ``number``."""
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:
@@ -63,13 +64,13 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
         yield from _carried(around, number)
     elif around.name in BODIES or around.name in BRANCHES:
         yield around.results[number]
-    else:  # for example, a loop's condition, which decides how often the loop runs
+    else:  # a value that is not a result, such as a loop's condition, may affect all results
         yield from around.results
         yield from _arguments(around)
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield value ``number`` of a loop: the arguments of its condition and its body, and the loop's result."""
+    """Yield the values at position ``number`` in the arguments of condition and body, and in the loop's results."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

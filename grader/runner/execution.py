@@ -1,10 +1,9 @@
 """Execute programs. Requests hold only MLIR bytecode, never learner Python.
 
 Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form, which is read for facts,
-compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the ask (the
-request that the program answers) and from the canonical form, never from the bytecode itself. Cache keys cover all that
-execution depends on (``key_of``). A program of several steps runs once for each step, and some results become arguments
-of the next step.
+compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the grader's
+request and from the canonical form, never from the bytecode itself. Cache keys cover all that execution depends on
+(``key_of``). A program of several steps runs once for each step, and some results become arguments of the next step.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ from grader.wire.text import one_line
 
 @dataclass(frozen=True)
 class Steps:
-    """The number of runs on one set of inputs, and which results are arguments of the next run.
+    """The number of runs on one set of inputs, and the results that become arguments of the next run.
 
-    ``fed``: argument's position -> result's position, in flat lists.
+    ``fed`` maps an argument's position to the position of the result that is this argument in the next run. A position
+    is an index into the leaves of all arguments, or of all results.
     """
 
     count: int
@@ -60,11 +60,15 @@ class Steps:
                 raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
-        """Return the ``count`` arguments of the next run: the last run's results if in ``fed``, else ``fresh`` ones."""
+        """Return the next run's ``count`` arguments.
+
+        An argument is a result of the last run where ``fed`` names this argument, else an array from ``fresh``.
+        """
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
 
-# Sizes of the caches: bytes of replies (twice as many as a submission of all exercises needs), and executables.
+# Limits of the caches: bytes of replies, and number of executables. A submission of all exercises needs half of these
+# bytes.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 
@@ -90,20 +94,21 @@ class Read:
 _answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # programs are often executed again with other inputs
+_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # one program is often executed with several sets of inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     """Execute a program once per list of inputs.
 
     Args:
-        ask: the ask that the program answers, with the mesh and the arguments that the program must have.
+        ask: the grader's request, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        inputs: for each run, the arguments (and the cotangents) as NumPy arrays, then, for each step after the first,
-            those arguments that are not results of the step before.
+        inputs: NumPy arrays for each run: the arguments (and the cotangents) of the first step, then the arguments of
+            each later step. Arguments that are results of the step before are left out.
 
     Returns:
-        Facts, and the shards as blobs; or ``{"fault"}`` if the program is at fault. An exception is the grader's fault.
+        Facts, and the shards as blobs; or ``{"fault"}`` if the program is at fault. If this function raises an
+        exception, the grader is at fault.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -116,14 +121,15 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    On these devices, only values are judged, not facts, so the compiler may add collectives or use memory freely.
+    The grader judges the values that these devices compute but no facts about the run, so the compiler may add
+    collectives or use memory freely.
 
     Args:
         exact: compute every matmul in float32, even if the program requests another precision.
 
     Returns:
-        As ``execute``, without facts. ``devices``: mesh positions of the devices of this process. ``products``: whether
-        the program has matmuls.
+        The reply of ``execute`` without facts, and two more fields. ``devices``: mesh positions of this process's
+        devices. ``products``: whether the program has matmuls.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -145,10 +151,11 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 
 
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
-    """Return, for each of ``rounds`` rounds of ``calls`` calls, the mean ``seconds`` of one call on these devices.
+    """Time a program on these devices. Return the mean ``seconds`` of a call for each round of ``calls`` calls.
 
-    Arguments are drawn on the devices, in the sizes of the ask. On a CPU, the grader's memory limit applies; other
-    devices have limits of their own. All processes make equally many calls, because each call waits for all processes.
+    The arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's memory limit
+    applies; other devices have limits of their own. All processes make equally many calls, because each call waits for
+    all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -252,7 +259,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
-    """Return SHA-256 over all that execution depends on: ask, program, and every input's type, shape and bytes."""
+    """Return SHA-256 over all that execution depends on: request, program, and every input's type, shape and bytes."""
     parts = [repr(about).encode(), code]
     for one in inputs:
         parts += [part for v in one for part in (repr((v.dtype.name, v.shape)).encode(), v.tobytes())] + [b"run"]
@@ -276,7 +283,7 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
                 arguments = steps.arguments_after(out, fresh, count)
-    one_of: dict[bytes, bytes] = {}  # devices often hold equal shards
+    one_of: dict[bytes, bytes] = {}  # devices often hold equal shards: keep one copy of each
     return {"outputs": runs} | compiled.about, [one_of.setdefault(blob, blob) for blob in blobs]
 
 
@@ -288,7 +295,10 @@ def _placed(value: Any, sharding: NamedSharding) -> Any:
 
 
 def runs() -> bool:
-    """Return whether a sum over all devices is right, to test this process after a program ended an earlier process."""
+    """Return whether this process can sum over all devices.
+
+    The grader calls this function in a new process after a program has ended the previous process.
+    """
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
     total = jax.jit(
@@ -298,24 +308,27 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Return platform, kind and count of the devices, including those of joined processes, or the problem."""
+    """Return platform, kind and count of the devices of this and all joined processes, or why none was found."""
     try:
         found = jax.devices()
-    except Exception as error:  # the error depends on what is missing
+    except Exception as error:  # the error's type depends on what the platform lacks
         platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
         return {"problem": one_line(error) or f"{platforms} is unknown to this JAX"}
     return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
 
 
 def join(address: str, processes: int, number: int) -> None:
-    """Connect this process to other processes, for a mesh over all devices. ``address``: where the processes meet."""
+    """Connect this process to other processes, for a mesh over all devices.
+
+    ``address``: the address of the coordinator.
+    """
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Return shape, dtype and the slices of this process's devices, in mesh order. Append the data to ``blobs``."""
+    """Return a result's shape and dtype, and the slices on this process's devices. Append the data to ``blobs``."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise ProgramRefused("the results are larger than 64 MiB over all devices and runs")
@@ -327,7 +340,7 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
             raise ProgramRefused("the result does not live on all devices of the mesh")
         try:
             index = shard.index
-        except (NotImplementedError, ValueError) as error:  # JAX does not know the slices of unreduced arrays
+        except (NotImplementedError, ValueError) as error:  # JAX gives no slices for unreduced arrays
             raise ProgramRefused("the devices do not hold slices of the result; is a sum over them missing?") from error
         places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
@@ -335,6 +348,6 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
 
 
 def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """Return one list of arrays per run, by the inverse of the packing in ``Worker.run_program``."""
+    """Return one list of arrays per run, from the bytes that ``Worker.run_program`` packed."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

@@ -1,9 +1,10 @@
 """A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
 This module refuses programs with too deep calls, with too many operations after inlining, or with groups that do not
-fit the mesh; all other refusals are in ``program``. Facts are read before any optimization, because XLA merges and
-rewrites collectives (two psums become one). Every number is an interval over all paths and devices. Collectives that
-only XLA's partitioner adds (a reshard between different shardings) are read from the compiled HLO, see ``hlo``.
+fit the mesh. The module ``program`` makes all other refusals. Facts are read before any optimization, because XLA
+merges and rewrites collectives (two psums become one). Every number is an interval that covers all paths through
+branches, and all devices. Collectives that only XLA's partitioner adds (a reshard between different shardings) are read
+from the compiled HLO, see ``hlo``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from grader.common.intervals import NOTHING, UNKNOWN, Interval, Path
 from grader.common.observation import Collective
 from grader.runner import flops
-from grader.runner.admission import RAGGED, ProgramRefused, array_bytes, callee_of, kind_of, place_of, shaped, walk
+from grader.runner.admission import (
+    RAGGED,
+    ProgramRefused,
+    array_bytes,
+    callee_of,
+    is_transposed,
+    kind_of,
+    place_of,
+    shaped,
+    walk,
+)
 from grader.runner.data import data_of
 from grader.runner.flops import FREE, FlopCount
 from grader.runner.groups import (
@@ -40,16 +51,16 @@ from grader.wire.limits import MAX_NESTED, MAX_STEPS
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts from the source of a program.
+    """Facts from the text of a program, before compilation.
 
     Attributes:
-        collectives: in program order, one for every call of the function that contains the collective.
+        collectives: in program order; a collective in a function occurs once for each call of the function.
         flops: arithmetic operations of one device; None if some operations are outside of shard_map, because only the
             compiler knows how the devices share these operations.
         dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
         marked: the collectives, by the number that ``mark`` gives each of them.
-        mapped: True if the results depend on a ``shard_map`` and little work on data is outside of it: at most one
-            operation for each element of arguments and results.
+        mapped: True if the results depend on a ``shard_map`` and few operations on data are outside of it: at most as
+            many as the arguments and results have elements.
     """
 
     collectives: list[Collective]
@@ -63,7 +74,7 @@ def mark(module: Any) -> None:
     """Write a number into the location of each collective. The compiler copies locations into the compiled program.
 
     Collectives without a number in the compiled program were added by the compiler, see ``hlo.added_by_compiler``.
-    Operations that are not collectives lose their locations, because names in the source must not matter.
+    Operations that are not collectives lose their locations, so that names in the source have no effect.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
@@ -78,7 +89,7 @@ def collective_places(module: Any) -> list[int]:
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
-    """Return collectives and FLOPs, multiplied by the loops around them.
+    """Return collectives and FLOPs, multiplied by the rounds of the loops around them.
 
     Args:
         module: an admitted module.
@@ -91,7 +102,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         if op.name in named:
             named[op.name][op.attributes["sym_name"].value] = op
         elif kind_of(op):
-            marks[op] = len(marks)  # in the order of ``mark``
+            marks[op] = len(marks)  # the function ``mark`` gives each collective the same number
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _FactsReader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
@@ -139,7 +150,10 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _FactsReader:
-    """A walk through a program that follows calls. ``times``: runs in all outer loops. ``path``: the outer branches."""
+    """A walk through the operations of a program. The walk follows calls.
+
+    ``times`` is how often the surrounding loops run an operation. ``path`` lists the branches around the operation.
+    """
 
     def __init__(
         self,
@@ -159,9 +173,9 @@ class _FactsReader:
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
-        self.mapped = False  # whether the results need a shard_map
-        self.beside = NOTHING  # the cost of needed operations on data outside shard_map
-        self.share = self.devices  # number of devices that may share an array: 1 inside shard_map
+        self.mapped = False  # True if the results depend on a shard_map
+        self.beside = NOTHING  # the cost outside shard_map of operations on data that results depend on
+        self.share = self.devices  # number of devices that may share an array: 1 in a shard_map over all axes
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
@@ -268,20 +282,21 @@ class _FactsReader:
         found = Collective(
             kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
             groups=tuple(map(tuple, groups)), partial=kind != "permute" and are_partial(groups, axes, self.mesh),
-            number=number,
+            number=number, transposed=is_transposed(op.location),
         )  # fmt: skip
         self.collectives.append(found)
         self.marked.setdefault(self.marks[op], []).append(found)
 
     def who(self, op: Any, kind: str) -> Groups:
-        """Return the groups of devices; for a permute, the (source, target) pairs."""
+        """Return a collective's groups of devices, or the (source, target) pairs of a permute."""
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
             if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
                 raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
-        # Without global device ids, groups have another meaning. A device in no group would hold arbitrary memory.
+        # Without use_global_device_ids, the numbers in groups are not device numbers. A device in no group would return
+        # arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise ProgramRefused(f"a {kind} does not name every device of the mesh once")

@@ -1,8 +1,9 @@
-"""Arithmetic of one operation: the number of operations on numbers, and the part in matmuls.
+"""The FLOPs of one operation of a program, and the part of the FLOPs that belongs to matmuls.
 
 The source (StableHLO) and the compiler's HLO have equal operations under nearly equal names. A complex operation counts
-as four. Moving, converting and drawing random bits is not arithmetic. Comparing, choosing and logic count if they work
-on data: values that depend on the program's arguments (``logic``). Sums inside a collective are not counted.
+as four operations. Moving data, converting data and drawing random bits are not arithmetic. Comparing, choosing and
+logic count if they work on data: values that depend on the program's arguments (``logic``). Sums inside a collective
+are not counted.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
     "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
-  # operations of CHLO, and names that only HLO has
+  # operations of the dialect CHLO, and operations that only HLO has
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cosh", "digamma", "erf", "erf_inv", "erfc",
     "lgamma", "mulhi", "polygamma", "sinh", "square", "zeta",
 }  # fmt: skip
-# Operations that multiply two numbers.
 MULTIPLY = {"divide", "mulhi", "multiply", "power", "square"}
 NONE = {
     "all_gather", "all_reduce", "all_to_all", "and", "async_done", "async_start", "bitcast", "bitcast_convert",
@@ -40,13 +40,14 @@ NONE = {
 }  # fmt: skip
 
 
-# Operations that compute bits from bits. Many of them can add and multiply numbers, so they count if they use data.
+# Operations on bits. With many of them a program can add and multiply numbers, so they count as arithmetic if an
+# operand depends on an argument of the program.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# Operations that choose values. An operation counts if data decide the choice; otherwise it only moves values. Each
-# slice gives the operands that decide.
+# Operations that choose values, and the positions of the operands that decide the choice. If one of these operands
+# depends on an argument of the program, the operation counts as arithmetic. Otherwise it only moves values.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),
@@ -82,8 +83,8 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
     """Return the cost of an operation that costs equally much for each element. An unknown name has unknown cost.
 
-    A multiplication of two data operands counts as part of a matmul, with the addition that follows: ``a @ b`` written
-    as multiplications and a sum, in any order, is a matmul.
+    A multiplication of two data operands, and the addition that follows, count as part of a matmul, because ``a @ b``
+    may be written as multiplications and a sum.
 
     Args:
         factors: how many operands are data, which means that they depend on an argument of the program.
@@ -99,12 +100,13 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 
 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
-    """Return an interval from 0 to one operation for each result element, if logic computes the elements from data.
+    """Return the cost of logic on data, as an interval from 0 to one operation for each result element.
 
-    A budget on FLOPs counts the upper bound. A required number counts the lower bound, because logic is not arithmetic.
+    A check of the most FLOPs allowed uses the upper bound of this interval. A check of the fewest FLOPs uses the lower
+    bound, 0, because logic is not arithmetic.
 
     Args:
-        data: for each operand, whether it is data.
+        data: for each operand, whether it depends on an argument of the program.
     """
     deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
     return FlopCount(Interval(0, math.prod(result))) if any(deciding) else FREE

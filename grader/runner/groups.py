@@ -19,7 +19,7 @@ AxisPart = tuple[str, int, int | None]
 
 
 def sent_bytes(kind: str, size: int, members: int) -> int:
-    """Return the bytes that a device sends for ``size`` input bytes, bandwidth-optimally on a ring of ``members``."""
+    """Return the bytes that a device with ``size`` bytes of input sends in a bandwidth-optimal algorithm on a ring."""
     if members < 2:
         return 0
     return {
@@ -49,8 +49,9 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     Args:
         sizes: size of each mesh axis.
         ids: device numbers, row-major.
-        chosen: parts of axes ``(axis, before, size)``, the major part first. A part is a factor ``size`` of an axis;
-            ``before`` is the product of the axis's factors before this one. Size None means the whole axis.
+        chosen: parts of axes ``(axis, before, size)``, from the slowest to the fastest varying part. A part is a factor
+            ``size`` of an axis; ``before`` is the product of the axis's earlier factors. If ``size`` is None, the part
+            is the whole axis.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -63,7 +64,7 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     for part in whole:
         inside = [place for place, small in enumerate(parts) if _is_inside(small, part)]
         if part[0] not in sizes or set(inside) & set(places):
-            raise ValueError(f"no axis {part[0]}, or one named twice")
+            raise ValueError(f"axis {part[0]} does not exist, or is named twice")
         places += inside
     rest = [i for i in range(len(parts)) if i not in places]
     grid = np.asarray(ids).reshape([n for *_, n in parts]).transpose(rest + places)
@@ -76,11 +77,11 @@ def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
 
 
 def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Return one axis cut at the borders of all chosen parts. Raises ValueError if the parts do not divide the axis."""
+    """Cut one axis at the borders of all chosen parts. Raises ValueError if the parts do not divide the axis."""
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):
-        raise ValueError(f"axis {axis} of {size} has no such part")
+        raise ValueError(f"these parts of axis {axis} do not divide its {size} devices")
     return [(axis, start, end // start) for start, end in pairs]
 
 
@@ -103,14 +104,14 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) -> bool:
-    """Return whether a group holds only some of the devices along the axes that the groups cross."""
+    """Return whether some group lacks some of the devices along the axes that the groups cross."""
     return any(len(group) != math.prod(mesh[a] for a in axes) for group in groups)
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
-    """Return the number of places that every device sends along one axis, the shorter way; None for other permutes.
+    """Return the distance, along one axis, over which every device sends; None if a permute is not a cyclic shift.
 
-    On an axis of N devices the number is above -N/2 and at most N/2: halfway round counts as forwards.
+    On an axis of N devices the returned distance is above -N/2 and at most N/2, so N/2 counts as forwards.
     """
     axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
@@ -132,10 +133,10 @@ def numbers(attribute: Any) -> Groups:
 
 
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective, from either MLIR form, or None if the groups name a mesh that does not fit.
+    """Return the groups of a collective, or None if its mesh is unknown or lacks the axes or the number of devices.
 
     Args:
-        attribute: dense numbers (JAX 0.10), or axes of a mesh (0.12), which may be parts of axes.
+        attribute: numbers of devices (JAX 0.10), or axes of a mesh or parts of axes (JAX 0.12).
         meshes: the module's ``sdy.mesh`` attributes by name.
     """
     if not stablehlo.ReplicaGroupMeshAxesAttr.isinstance(attribute):

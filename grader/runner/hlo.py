@@ -33,7 +33,8 @@ KINDS = {
     "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
-# Kinds that a collective of the source may become. The CPU uses an all-reduce for a reduce-scatter.
+# Collective in the source -> collectives that compilers may replace it with. XLA:CPU replaces a reduce-scatter by an
+# all-reduce.
 BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
 
 
@@ -42,9 +43,10 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """An instruction in one call of its computation, with the number of runs and the path of branches around it.
+    """An instruction, in one of the calls of its computation.
 
-    ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` does not count these operands.
+    ``times``: how often this call of the computation runs the instruction. ``path``: the branches around it.
+    ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` was called without ``costed``.
     """
 
     of: HloInstruction
@@ -103,7 +105,10 @@ class _Walk:
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data. If none is, add the result to ``known``, the values that are not data."""
+    """Return how many operands are data.
+
+    If no operand is data, add the instruction's result to ``known``, the values that are not data.
+    """
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)
@@ -115,7 +120,10 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """Return how often an instruction applies the computation that it calls. ``named``: the shapes of its operands."""
+    """Return how often an instruction applies the computation that it calls.
+
+    ``named``: the shape of each operand, by name.
+    """
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
         return Interval.of(1)
@@ -138,14 +146,15 @@ def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Inter
 def added_by_compiler(
     hlo: str, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]] | None = None
 ) -> list[Collective]:
-    """Return collectives of the compiled program that do not come from a collective of the source.
+    """Return collectives of the compiled program that come from no collective of the source, the canonical program.
 
     Args:
         hlo: the optimized program.
         mesh: axis sizes, in order.
         marked: the source's collectives, by the numbers that ``facts.mark`` gave them. A number alone proves nothing,
-            because a collective that the compiler adds may inherit a number. A collective with a number must also have
-            the kind and the axes of the source's collective, and must not run more often.
+            because a collective that the compiler adds may inherit a number. So a collective with a number must also
+            have the kind and the axes of the source's collective with this number, and must not run more often than
+            that collective.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -155,7 +164,7 @@ def added_by_compiler(
 def unclaimed(
     found: Sequence[tuple[Sequence[int], Collective]], marked: Mapping[int, Sequence[Collective]]
 ) -> list[Collective]:
-    """Return the collectives of a compiled program that do not come from a collective of the source.
+    """Return the collectives of a compiled program that do not come from a collective of the canonical program.
 
     Args:
         found: the compiled program's collectives, each with its numbers from ``facts.mark``.
@@ -171,7 +180,11 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many copies do not come from the source, because copies are more numerous or run more often."""
+    """Return how many of the compiled collectives ``copies`` do not come from the source's collectives.
+
+    Some copies do not come from the source if the copies run more often in total than the source's collectives.
+    If a number of runs is not known, the numbers of collectives are compared.
+    """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
     is_unrolled = allowed.known and runs.most <= allowed.most
@@ -180,7 +193,7 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 
 
 def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
-    """Return whether ``compiled`` may come from a collective in ``source``, also merged or with a wider dtype."""
+    """Return whether ``compiled`` may come from a collective in ``source``, which XLA may have merged or widened."""
     return any(
         compiled.kind in BECOMES.get(c.kind, {c.kind})
         and (compiled.axes, compiled.partial) == (c.axes, c.partial)
@@ -219,7 +232,7 @@ def made(
     axes = _whole_axes(mesh) if groups is None else crossed_axes(groups, mesh)
     if not axes:
         return None
-    # XLA:CPU has no ragged all-to-all. Programs of other compilers do not show how much a ragged all-to-all sends.
+    # A compiled program does not show how much a ragged all-to-all sends.
     sent = UNKNOWN if groups is None or kind == RAGGED else sent_in_group(kind, size, max(map(len, groups)))
     shift = sending = None
     if kind == "permute" and groups:
@@ -244,10 +257,10 @@ def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | N
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
-    """Parse ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for other spellings.
+    """Parse ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for unknown forms.
 
-    A ``mesh`` may renumber its devices, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of an axis:
-    ``'a':(2)2`` is the second factor 2 of an axis with 2 * 2 * ... devices.
+    A ``mesh`` may renumber its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. A group may use a part of
+    an axis: ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
     """
     import numpy as np
 
@@ -271,7 +284,7 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
     parts = re.findall(_AXIS + r"(?::\((\d+)\)(\d+))?", chosen or attributes.get("device_ids", ""))
     try:
         return axis_groups(sizes, ids.tolist(), [(n, int(b or 1), int(s) if s else None) for n, b, s in parts])
-    except ValueError:  # the mesh has other devices, or no such axis
+    except ValueError:  # the groups name an axis that does not exist, or do not fit the number of devices
         return None
 
 

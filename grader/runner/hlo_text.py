@@ -43,23 +43,23 @@ class HloInstruction:
 
     @property
     def calls(self) -> bool:
-        """Whether the instruction may call a computation, because an attribute refers to a part of the program."""
+        """Whether the instruction may call a computation, because an attribute is a reference such as ``=%add``."""
         return "=%" in self.rest or "={%" in self.rest
 
     @property
     def marks(self) -> list[int]:
-        """The numbers (see ``facts.mark``) of the source's collectives from which XLA made this instruction."""
+        """The numbers, from ``facts.mark``, of the source's collectives from which XLA made this instruction."""
         return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
 
     def called(self, *names: str) -> list[str]:
-        """Return the computations that these attributes name."""
+        """Return the names of the computations in the attributes ``names``."""
         return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
 
 
 Computation = list[HloInstruction]
 
 
-@lru_cache(1)  # two functions parse one text, one after the other
+@lru_cache(1)  # cached, because two functions parse the same text
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
     """Return computations by name, and the name of the entry computation ('' if there is none)."""
     found: dict[str, Computation] = {}
@@ -85,7 +85,7 @@ def instruction(line: str) -> HloInstruction:
 
 
 def _shape(text: str) -> tuple[str, str]:
-    """Split off the shape in front: ``f32[2,8]{1,0}``, or a tuple of shapes in parentheses."""
+    """Split off the shape at the start: ``f32[2,8]{1,0}``, or a tuple of shapes in parentheses."""
     if not text.startswith("("):
         shape, _, rest = text.partition(" ")
         return shape, rest

@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 
 def trip_count(loop: Any) -> int | None:
-    """Return the rounds of a counting loop ``for i in range(constant, constant)``, or None for any other loop."""
+    """Return the number of rounds of a loop ``for i in range(constant, constant)``, or None for any other loop."""
     condition, body = (next(iter(region)) for region in loop.regions)
     limit = _limit(condition)
     if limit is None:
@@ -70,7 +70,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the integer if a value is constant, also if enclosing loops carry the value unchanged; else None."""
+    """Return the integer of a constant, even if enclosing loops pass it on unchanged; None for any other value."""
     types = [value.type]
     while True:
         op = defining(value)
@@ -108,7 +108,7 @@ def _number(elements: Any) -> int | None:
         return None
     try:
         return int(elements[0])
-    except TypeError:  # Python cannot read int2 and int4
+    except TypeError:  # MLIR's Python API cannot read int2 and int4
         return None
 
 

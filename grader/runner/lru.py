@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """Values that are slow to make, by key. Many submissions contain equal programs.
+    """Values that are slow to make, by key. The cache saves work because many submissions contain equal programs.
 
     Args:
         most: the largest total size of the cached values.

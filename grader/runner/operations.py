@@ -1,6 +1,6 @@
 """A canonical program's operations as plain data: calls and ``shard_map`` are inlined, every value is numbered.
 
-``facts`` must have read the module before, so that all operations are admitted and groups name devices of the mesh.
+``facts.read`` must run before ``read`` does, so that all operations are admitted and groups name devices of the mesh.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
 from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, place_of, shaped
+from grader.runner.entries import is_entry, start_of
 from grader.runner.facts import cost_of
 from grader.runner.flops import ELEMENTWISE
 from grader.runner.groups import crossed_axes, numbers
@@ -32,7 +33,8 @@ from grader.wire.operations import (
     Value,
 )
 
-# Attributes that are left out: groups, which are in ``Communication``, and attributes without effect on results.
+# Attributes that are not compared as text: groups, which are in ``Communication``, and attributes that have no effect
+# on results.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",
@@ -43,7 +45,8 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 def attributes_of(op: Any) -> str:
     """Return an operation's attributes, sorted by name, then the operations that it applies to single elements.
 
-    For a constant, return only the kind of value (``_kind_of_constant``): numbers such as 1/N may change with sizes.
+    For a constant, return only the kind of value (``_kind_of_constant``), because numbers such as 1/N may change with
+    sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -60,14 +63,14 @@ def _region(region: Any) -> str:
 
 
 def _kind_of_constant(op: Any) -> str:
-    """Return "true", "false", "zero", "infinite" or "nan"; "" for all other values, also several or complex values."""
+    """Return "true", "false", "zero", "infinite" or "nan" if all elements have this value; "" for other constants."""
     try:
         elements = op.attributes["value"]
         if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
             return ""
         value: Any = elements.get_splat_value()
         value = value.value
-    except (AttributeError, TypeError, ValueError):  # Python has no class for this type: complex, int4, ...
+    except (AttributeError, TypeError, ValueError):  # MLIR's Python API has no class for some types, such as int4
         return ""
     if isinstance(value, bool):
         return str(value).lower()
@@ -76,7 +79,7 @@ def _kind_of_constant(op: Any) -> str:
     return "nan" if math.isnan(value) else "infinite" if math.isinf(value) else ""
 
 
-MAX_MEMBERS = 200_000  # device numbers in the groups of all collectives together
+MAX_MEMBERS = 200_000  # largest sum of the sizes of all groups of all collectives
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
 # Outside shard_map, the compiler gives the results of these operations the layout of their operands.
 FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
@@ -85,7 +88,7 @@ Env = dict[Any, int]
 
 
 class _TooManyOperations(Exception):
-    """The inlined program has too many operations, values, uses, levels, or too long groups or attributes."""
+    """The inlined program exceeds a limit: on operations, values, uses, levels, or lengths of groups or attributes."""
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
@@ -101,7 +104,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
 
 
 class _OperationsReader:
-    """A walk through a program along its calls. ``env`` numbers the values of one call of a function."""
+    """A walk through a program along its calls. ``env`` maps the values in one call of a function to numbers."""
 
     def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str], compared: bool) -> None:
         named: dict[str, dict[str, Any]] = {"func.func": {}, "sdy.mesh": {}}
@@ -151,11 +154,11 @@ class _OperationsReader:
         return len(self.values) - 1
 
     def like(self, value: Any, at: int) -> int:
-        """Number a new value with the type of ``value`` and the layout of value ``at``."""
+        """Give a new value a number, the type of ``value``, and the layout of the value with number ``at``."""
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """Number a result. Outside shard_map, results have the layout of operands of equal shape, if these agree."""
+        """Number a result. Outside shard_map, the result gets the common layout of the operands that have its shape."""
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)
@@ -197,14 +200,14 @@ class _OperationsReader:
             raise _TooManyOperations
 
     def written_out(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[Operation, ...], tuple[int, ...]] | None:
-        """Return the inlined operations of a call, with their own values, or None for other operations."""
+        """Return the inlined operations of a call and the values that it returns, or None for other operations."""
         if (callee := callee_of(op)) is not None:
             block = self.functions[callee].regions[0].blocks[0]
         elif op.name == "sdy.named_computation":
             block = op.regions[0].blocks[0]
         else:
             return None
-        self.level -= 1  # inlining adds no nesting
+        self.level -= 1  # an inlined function is not a nested level
         found = self.block(block, dict(zip(block.arguments, operands, strict=True)))
         self.level += 1
         return found
@@ -238,7 +241,10 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Return the reshard that operand i of shard_map needs for ``in_specs``, or None, and the resulting value."""
+        """Return (reshard, value).
+
+        ``reshard``: the operation that shard_map applies to operand i, or None. ``value``: its result.
+        """
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
             return None, at
@@ -248,7 +254,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return the number of parts into which devices may still cut an argument of a partly manual shard_map."""
+        """Return into how many parts non-manual axes may cut an argument of a partly manual shard_map."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
@@ -286,6 +292,8 @@ class _OperationsReader:
             length=_sorted_together(op) if name == "sort" else 0,
             number=_number(op) if name == "constant" else None,
             direction=_direction(op) if name == "compare" else "",
+            start=start_of(op),
+            entry=is_entry(op),
             rounds=trip_count(op) if name == "while" else None,
             manual=self.real <= self.manual,
             communication=self.communication(op) if kind_of(op) else None,
@@ -363,5 +371,5 @@ def _number(op: Any) -> int | None:
         return None
     try:
         return int(elements[0])
-    except TypeError:  # Python cannot read int2 and int4
+    except TypeError:  # MLIR's Python API cannot read int2 and int4
         return None

@@ -2,9 +2,9 @@
 
 Replacement values stay in the array's range, so that indices mostly stay valid and nothing overflows. Floats do not
 exceed the array's largest magnitude. Integers stay between the smallest and the largest integer if these differ. An
-element keeps its value only by chance. The changes differ between elements, devices and salts, so that a mean, a norm,
-a scale or a shift cannot cancel all changes. NaN and infinite values become finite. A *salt* is a number that selects
-the noise.
+element keeps its value only by chance. The replacement values depend on the element, on the device and on a *salt*, a
+number that selects the noise. So a mean, a norm, a scale or a shift cannot cancel all changes. NaN and infinite values
+become finite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jax import lax
 from grader.wire.frames import dtype_of
 
 SPREAD = 1 << 16
-STREAMS = 2  # noise arrays for each array
+STREAMS = 2  # number of noise arrays for one shape
 
 
 @cache
@@ -33,7 +33,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return the function ``noise`` for arrays of this shape, as a StableHLO module with the salt as argument."""
+    """Return the function ``noise`` for arrays of this shape, as a StableHLO module whose argument is ``salt``."""
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 
@@ -43,14 +43,14 @@ def _lowered(function: Any, *arguments: Any) -> str:
 
 
 def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
-    """Return replacement values if this operation's ``number`` is ``wanted``, else the array."""
+    """Return replacement values if ``number``, which belongs to one operation, is ``wanted``, else the array."""
     return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, drawn), array)
 
 
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
-    """Return two pseudorandom arrays of numbers below ``SPREAD``, one for each element, device and salt.
+    """Return two arrays of pseudorandom numbers below ``SPREAD``, which differ by element, by device and by ``salt``.
 
-    XLA may still inline the noise into its uses, because XLA removes the barrier early.
+    XLA may compute the noise again for each use, because XLA removes the ``optimization_barrier`` early.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 
@@ -95,7 +95,7 @@ def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
     nothing, one = lax.full_like(span, 0), lax.full_like(span, 1)
     upper, lower = (lax.convert_element_type(each, np.uint64) for each in drawn)
     mixed = lax.convert_element_type(upper * np.uint64(SPREAD) + lower, unsigned)
-    step = one + lax.rem(mixed, lax.max(span, one))  # a step from 1 to the span
+    step = one + lax.rem(mixed, lax.max(span, one))  # the step is at least 1 and at most ``span``
     place = plain(array) - lax.broadcast(plain(low), array.shape)
     moved = lax.select(lax.gt(place, span - step), place - (span - step) - one, place + step)
     moved = lax.select(lax.eq(span, nothing), one, moved)

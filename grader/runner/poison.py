@@ -1,10 +1,10 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
-A program is changed into a module that is compiled once. In this module, each operation of the kind under test has a
+The program becomes a module that is compiled only once. In this module, each operation of the kind under test has a
 number. The operation returns replacement values (``others``) if a further argument of ``main`` equals this number, else
 the values that it computes. So one execution shows how far one operation moves the results. An operation in a loop is
-changed in every round. In a function that is called several times, each call has numbers of its own. Numbers count the
-operations of a kind in the order of ``wire.operations``.
+changed in every round. If a function is called several times, the operations of each call have their own
+numbers. Only operations of the kind under test are numbered, in the order of ``wire.operations``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from grader.common.poison import COLLECTIVES
+from grader.common.poison import COLLECTIVES, LARGEST_BOUND
 from grader.runner import compiling, execution, others, ragged
 from grader.runner.admission import ProgramRefused, callee_of, kind_of, shaped
 from grader.runner.execution import Steps
@@ -32,8 +32,7 @@ from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # operations with blocks that use no outer values
-SALTS = 3  # most sets of replacement values to try; fewer if the results move far
-FAR = 0.25  # a result moves far if it moves by more than this fraction of its largest value
+SALTS = 3  # largest number of sets of replacement values; fewer if a result moves by more than LARGEST_BOUND
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -49,8 +48,9 @@ def moved(
         numbers: the operations to change, one at a time, by their order in the inlined program.
 
     Returns:
-        ``largest``: for each result of each step, the largest finite value. ``moved``: for each operation, how far each
-        of these results moves at most. Or ``{"fault"}`` if the changed program cannot be compiled or run.
+        ``largest``: for each result of each step, the largest finite value. ``moved``: for each changed operation, the
+        largest change of each result of each step. If the changed program cannot be compiled or run, the reply has only
+        ``fault``.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -68,7 +68,8 @@ def moved(
 
 def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
     compiling.on_phase("executing")
-    first = len(compiled.shardings) - 2  # the first step's arguments are placed on the devices once, for all runs
+    # Place the first step's arguments on the devices once, for all runs.
+    first = len(compiled.shardings) - 2
     placed = map(jax.device_put, values[:first], compiled.shardings[:first])
     values = [*placed, *values[first:]]
     own = _run(compiled, values, steps, NO_DEVICE, 0)
@@ -85,7 +86,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
             far = [max(pair) for pair in zip(far, each, strict=True)]
-            if any(f > FAR * n for f, n in zip(far, largest, strict=True)):
+            if any(f > LARGEST_BOUND * n for f, n in zip(far, largest, strict=True)):
                 break
         found.append(far)
     return {"largest": largest, "moved": found}
@@ -94,7 +95,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
 def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
-    """Return the shards of each result of each step."""
+    """Run the program with noise made from ``salt`` in operation ``number``; return each step's results as shards."""
     fresh, count = iter(values), len(compiled.shardings) - 2
     arguments, found = [next(fresh) for _ in range(count)], []
     for step in range(steps.count):
@@ -118,7 +119,7 @@ def _largest(array: np.ndarray) -> float:
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference between corresponding elements.
 
-    Return the largest float for unequal integer arrays, and if unequal elements are not both finite.
+    The difference is the largest float if integer arrays differ, or if unequal elements are not both finite.
     """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
@@ -131,7 +132,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Return an executable with two more integer arguments: the number of the operation to change, and a salt."""
+    """Return an executable whose last two arguments are integers: the operation to change and a selector of values."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -140,7 +141,7 @@ def compiled(
         try:
             PoisonedModule(module, mesh, what)
         except Exception as error:  # MLIR raises many types of errors for programs that JAX did not write
-            raise compiling.CannotRun(compiling.reason("it cannot be changed", error)) from error
+            raise compiling.CannotRun(compiling.reason("the program cannot be changed for this test", error)) from error
         ragged.spell_out(module)
         call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
     compiling.checked_memory(call, devices.size)
@@ -149,7 +150,7 @@ def compiled(
 
 @dataclass
 class Salt:
-    """The salt in a block and, for each shape, the noise that is made from the salt at the start of the block."""
+    """The number that selects a block's replacement values, and for each shape the noise made from this number."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
@@ -158,9 +159,10 @@ class Salt:
 class PoisonedModule:
     """A canonical module, changed in place.
 
-    Functions and ``shard_map`` bodies that contain operations of the kind take two more integers. The first is the
-    number of the operation to change, counted from the function's first operation of the kind. The second is a salt,
-    which differs between the devices of a ``shard_map``.
+    Functions and ``shard_map`` bodies that contain operations of the kind ``what`` get two integer arguments in
+    addition to their own. The first of the two is the number of the operation to change, counted from the function's
+    first operation of the kind. The second is a *salt*, a number that selects the replacement values and differs
+    between the devices of a ``shard_map``.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -182,13 +184,13 @@ class PoisonedModule:
         return bool(kind_of(op)) if self.what == COLLECTIVES else op.name.partition(".")[2] in MATMULS
 
     def size_of(self, name: str) -> int:
-        """Return the number of operations of the kind in a function, with all calls inlined."""
+        """Return how many operations of the kind ``what`` are in a function, with all calls inlined."""
         if name not in self.sizes:
             self.sizes[name] = self.size(self.functions[name])
         return self.sizes[name]
 
     def size(self, op: Any) -> int:
-        """Return the number of operations of the kind in the blocks of an operation."""
+        """Return how many operations of the kind ``what`` are in the blocks of an operation."""
         found = 0
         for inner in (o.operation for region in op.regions for block in region for o in block):
             if self.is_one(inner):
@@ -213,7 +215,7 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a block. ``number``: that of the block's first operation of the kind. Return the next free number."""
+        """Change a block, whose first operation of the kind ``what`` gets ``number``. Return the next free number."""
         for op in [o.operation for o in block]:
             if self.is_one(op):
                 self.poison(op, wanted, salt, number)
@@ -232,7 +234,10 @@ class PoisonedModule:
         return number
 
     def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a ``shard_map`` or named computation. Outer values become operands: its block sees only operands."""
+        """Change the operations in the block of ``op``, a ``shard_map`` or named computation.
+
+        The block can use values from outside only if they are operands of ``op``.
+        """
         mapped = op.name == "sdy.manual_computation"
         manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
         axes = [a for a in self.mesh if a in manual]
@@ -260,7 +265,7 @@ class PoisonedModule:
         return self.block(block, inner, Salt(own), number)
 
     def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
-        """Replace an operation by a copy with further operands."""
+        """Replace an operation by a copy that has the operands ``more`` after its own."""
         attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
         if "in_shardings" in attributes:
             per_value = sdy.TensorShardingPerValueAttr(attributes["in_shardings"])  # type: ignore[call-overload]
@@ -290,11 +295,11 @@ class PoisonedModule:
             result.replace_all_uses_except(call.results[0], call)
 
     def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
-        """Return arrays of noise of this shape. One call, directly after the salt, makes noise for all operations."""
+        """Return arrays of noise of this shape, made by one call for all operations of a block."""
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))
-            maker: Any = salt.value.owner  # the owner is a block if the salt is an argument
+            maker: Any = salt.value.owner  # a block if the salt is an argument, otherwise an operation
             is_block = isinstance(maker, ir.Block)
             with ir.InsertionPoint.at_block_begin(maker) if is_block else ir.InsertionPoint.after(maker):
                 salt.noise[shape] = self.call(name, [salt.value], [kind] * others.STREAMS).results

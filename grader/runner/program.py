@@ -2,8 +2,8 @@
 
 The bytecode is MLIR that was written where learner Python ran, so nothing in the bytecode is trusted. The bytecode is
 parsed and admitted by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings of
-the *ask* (the grader's request). Names and channels are renumbered, and source locations keep only lines of the
-learner's files. Only the printed result is hashed, read for facts and compiled.
+the grader's request. Names and channels are renumbered, and source locations keep only lines of the learner's files.
+Only the printed result is hashed, read for facts and compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they register their operations in Python
 
 from grader.runner import ragged
-from grader.runner.admission import CUSTOM, ProgramRefused, admitted, check_functions, kind_of, place_of, shaped, walk
+from grader.runner.admission import (
+    CUSTOM,
+    ProgramRefused,
+    admitted,
+    check_functions,
+    is_transposed,
+    kind_of,
+    place_of,
+    shaped,
+    walk,
+)
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
@@ -29,7 +39,7 @@ NOTES = {"sdy.sharding"}
 IDLE = {"backend_config", "composite_attributes", "version"}
 # The name that all composites get. XLA ignores the bodies of composites with names that XLA knows, such as "chlo.erf".
 COMPOSITE = "a.composite"
-OWN = "mesh"  # the name of the ask's mesh
+OWN = "mesh"  # the name given to the mesh that the task gets
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 
 
@@ -39,12 +49,14 @@ class Program:
 
     Attributes:
         text: StableHLO and Shardy without locations; ``parse`` restores the module.
-        places: the learner's file and line, or None, for every operation of the text, in the order of ``walk``.
+        places: for every operation of ``text``, in the order of ``walk``, the learner's file and line, or None.
+        transposed: for every operation, whether it is a collective that JAX made by transposing another one.
         results: shape and dtype of every result.
     """
 
     text: str
     places: tuple[tuple[str, int] | None, ...]
+    transposed: tuple[bool, ...]
     results: tuple[tuple[tuple[int, ...], str], ...]
 
     def module(self) -> Any:
@@ -52,12 +64,12 @@ class Program:
         return ir.Module.parse(self.text, _context())
 
     def parse(self) -> Any:
-        """Return a new module with the learner's source locations."""
+        """Return a new module with the learner's source locations, and mark the collectives that JAX transposed."""
         module = self.module()
         with module.context:
-            for op, place in zip(walk(module.operation), self.places, strict=True):
-                if place is not None:
-                    op.location = ir.Location.file(*place, 0)
+            for op, place, made in zip(walk(module.operation), self.places, self.transposed, strict=True):
+                at = ir.Location.unknown() if place is None else ir.Location.file(*place, 0)
+                op.location = ir.Location.name("transpose()", childLoc=at) if made else at
         return module
 
 
@@ -68,13 +80,13 @@ def canonical(
 
     Args:
         code: MLIR bytecode from the learner's process.
-        mesh: axis sizes of the ask's mesh, in order.
-        arguments: ``{"shape", "dtype", "spec"}`` of each argument of the ask, with specs in wire format.
+        mesh: axis sizes of the mesh in the grader's request, in order.
+        arguments: ``{"shape", "dtype", "spec"}`` of each argument in the grader's request, with specs in wire format.
         files: names of the learner's files and cells. Locations in all other files are dropped.
-        most: the most bytes that an array may have.
+        most: the largest number of bytes that an array may have.
 
     Raises:
-        ProgramRefused: the program could do more than compute, is too large, or does not fit the ask.
+        ProgramRefused: the program has a part that is not allowed, is too large, or does not fit the request.
     """
     if len(code) > MAX_PROGRAM:
         raise ProgramRefused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
@@ -108,7 +120,8 @@ def _canonical(
         if len(text) > MAX_PROGRAM_TEXT:
             raise ProgramRefused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
         places = tuple(place_of(op.location, files) for op in operations)
-        return Program(text, places, _results(main))
+        transposed = tuple(kind_of(op) is not None and is_transposed(op.location) for op in operations)
+        return Program(text, places, transposed, _results(main))
 
 
 _contexts: list[tuple[Any, int]] = []
@@ -116,7 +129,10 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """Return an MLIR context. A context is slow to create and grows with each program, so it serves 20 programs."""
+    """Return an MLIR context.
+
+    A context is slow to create and grows with each program, so each context serves 20 programs.
+    """
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
         _contexts.append((context, used + 1))
@@ -124,7 +140,7 @@ def _context() -> Any:
 
 
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
-    """Return the program's meshes with new names: OWN for the ask's mesh. All other meshes must have no axes."""
+    """Return the program's meshes with new names. OWN is the mesh of the request; other meshes must have no axes."""
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
         if op.name != "sdy.mesh":
@@ -151,16 +167,16 @@ def _show(mesh: Mapping[str, int]) -> str:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Drop all attributes, except those that define the operation and the annotations that matter (NOTES)."""
+    """Drop all attributes, except attributes that define the operation and annotations in NOTES."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
             del op.attributes[name]
             continue
         text = _written(op, name)
-        if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
+        if "mesh<" in text and op.name != "sdy.mesh":  # a sharding that defines its own mesh
             raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
-        if "dense_resource<" in text:  # the text has only a varying name in place of such a constant's value
+        if "dense_resource<" in text:  # the text has only a name of the constant, which may vary, and not its value
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
@@ -172,7 +188,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """Return an attribute as text; the whole operation if Python has no class for the attribute (complex constants)."""
+    """Return an attribute as text, or the operation as text if Python has no class for it (complex constants)."""
     try:
         return str(op.attributes[name])
     except TypeError:
@@ -206,7 +222,7 @@ def _keep_shardings(function: Any, name: str) -> None:
 
 
 def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
-    """Give main the arguments and the shardings of the ask. Return main."""
+    """Give main the arguments and the shardings of the grader's request. Return main."""
     module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
     i32 = ir.IntegerType.get_signless(32)
     module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(mesh.values()))
@@ -238,7 +254,7 @@ def _cut(entry: Any) -> tuple[str, ...]:
 
 
 def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence[Any]) -> None:
-    """Replace names of functions, meshes and channels by numbers, because names must not matter."""
+    """Replace names of functions, meshes and channels by numbers, so that names cannot make equal programs differ."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
     for aside in ("_", ""):  # rename twice, so that no new name collides with an old name

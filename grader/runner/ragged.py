@@ -1,14 +1,16 @@
-"""``ragged_all_to_all``, the only admitted custom call, as JAX 0.10 and 0.12 write it, and its replacement on CPUs.
+"""Read ``ragged_all_to_all``, the only admitted custom call, as JAX 0.10 and 0.12 write it, and replace it on CPUs.
 
-Each device sends slices of rows of its operand to the devices of its group, and gives their places in the results::
+Each device sends slices of rows of its operand to the devices of its group, and names the row at which each slice
+begins in its receiver's result::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
 Slice k goes to member k // (K / members). XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so
 other operations replace it on a CPU: each slice is placed in a block of M rows, an all_to_all exchanges the blocks, and
-the receiver combines them. Undefined cases get visible results. A slice is dropped if it does not fit in its arrays or
-if its receiver expects another size. A row that two slices claim is unchanged.
+the receiver combines them. If the call's result is undefined, the replacement's result shows the learner's mistake. The
+replacement drops a slice that does not fit in the operand or the result, or whose receiver expects another size. A row
+keeps its old value if two slices would write to it.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from grader.runner.groups import Groups, numbers, replica_groups
 from grader.wire.frames import dtype_of
 
 CONFIG = "backend_config"
-API = 4  # the API version with backend_config as a dictionary
+API = 4  # version of XLA's custom calls in which backend_config is a dictionary
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Remove all attributes but the groups. Raises ProgramRefused if JAX would not write this call."""
+    """Remove all attributes but the groups. Raises ProgramRefused for a call that JAX itself never writes."""
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -50,7 +52,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """Return what is wrong with the call's types, or None if the types are as in the module's docstring."""
+    """Return what is wrong with the types of ``op``, or None if the types are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
@@ -73,7 +75,7 @@ def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> b
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return a collective's groups, also those of a ``ragged_all_to_all`` after ``clean``; see ``replica_groups``."""
+    """Return the groups of a collective or of a ``ragged_all_to_all`` after ``clean``; see ``replica_groups``."""
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -87,7 +89,7 @@ def moved_by(op: Any) -> list[Any]:
 
 
 def most_sent(op: Any, members: int) -> int:
-    """Return the most bytes that a device can send: all slices go to other members and fit into the result."""
+    """Return how many bytes a device can send at most, if all slices go to other members and fit into the result."""
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))
@@ -97,7 +99,7 @@ def most_sent(op: Any, members: int) -> int:
 
 
 def spell_out(module: Any) -> bool:
-    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module had a call."""
+    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module changed."""
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):
@@ -146,11 +148,11 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Place each slice in a block, at the slice's place in the receiver's result.
+    """Copy each slice into a block of its own, at the rows that the slice has in the receiver's result.
 
     Returns:
-        The blocks [K, rows, ...], and the start of each slice in the result and its size [K, 2]. The size is -1 for a
-        slice outside of the operand or the result.
+        The blocks [K, rows, ...], and for each slice the start in the result and the size [K, 2]. The size is -1 for
+        a slice outside of the operand or the result.
     """
     starts, sizes, to = (lax.convert_element_type(n, "int64") for n in (starts, sizes, to))
     inside = (starts >= 0) & (sizes >= 0) & (to >= 0) & (starts <= operand.shape[0] - sizes) & (to <= rows - sizes)
@@ -166,7 +168,7 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
     Args:
         blocks: [K, rows, ...], from each sender.
         places: [K, 2], start and size of each slice.
-        expected: [K], the size that the receiver expects. Slices of another size are left out.
+        expected: [K], the size that the receiver expects. If a slice's size differs, it is not copied.
     """
     shape = blocks.shape[:2]
     to, sizes = (lax.broadcast_in_dim(places[:, i], shape, (0,)) for i in (0, 1))
@@ -181,7 +183,10 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
 
 def _rows(array: Any, places: Any, dims: int) -> Any:
-    """Return ``array[i]`` for every leading index i in ``places[..., dims]``, clipped to the array."""
+    """Return ``array[i]`` for every index i in ``places``, clipped to the array.
+
+    Each index consists of ``dims`` numbers.
+    """
     batch, rest = places.ndim - 1, array.ndim - dims
     numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))
     return lax.gather(array, places, numbers, (1,) * dims + array.shape[dims:], mode="clip")

@@ -15,11 +15,11 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request: run a learner's program, or for ``ours`` the grader's test. Replies hold learners' faults.
+    """Answer one request: by default, run a learner's program. A fault of the learner is part of the reply.
 
-    Other requests are ``formula`` (evaluate a student's text), ``join`` (connect to other processes), ``look``
-    (describe the devices), ``exact`` (return values; if True, with matmuls in float32), ``times`` (time a program) and
-    ``poison`` (find out how far the results depend on operations).
+    Other requests are ``ours`` (run the grader's own test program), ``formula`` (evaluate a student's text), ``join``
+    (connect to other processes), ``look`` (describe the devices), ``exact`` (return values; if True, with matmuls in
+    float32), ``times`` (time a program) and ``poison`` (find out how far the results depend on operations).
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -10,12 +11,16 @@ from grader.sandbox.launcher import PID, PIPES, SHARE, cpu_seconds, share_asleep
 from grader.wire.limits import LOOK_SECONDS
 
 LONGEST = 0.5
-"""The most seconds between two samples. A longer time does not count as idle time, because the machine was suspended
-or the grader took no answers."""
+"""Longest time in seconds between two samples. A longer time does not count as idle time, because the machine was
+suspended or the grader took no answers."""
+
+
+class AloneError(Exception):
+    """The requesting process or the launcher was killed, so this process and its child have to end."""
 
 
 def backstop(seconds: float) -> float:
-    """Return a limit on wall time within which a process gets ``seconds`` of CPU time even on a busy machine."""
+    """Return a limit on wall time that leaves a process ``seconds`` of CPU time even on a busy machine."""
     return 10 * seconds + 10
 
 
@@ -73,13 +78,19 @@ class Allowance:
     @property
     def used(self) -> float:
         """CPU seconds used so far, plus the idle seconds up to the last sample."""
-        return max(0.0, cpu_seconds(self._idle.pid) - self._cpu) + self._idle.seconds - self._idle_before
+        return max(0.0, cpu_seconds(self._idle.pid) - self._cpu) + self.idle
+
+    @property
+    def idle(self) -> float:
+        """The idle seconds up to the last sample."""
+        return self._idle.seconds - self._idle_before
 
 
 def moment() -> float:
     """Return a random number of seconds until the next sample, on average ``LOOK_SECONDS``.
 
-    The kernel draws the number. A generator of this process would be predictable for a child, which inherits its state.
+    The kernel draws the number. A child could predict Python's random generator, because the child inherits the
+    generator's state.
     """
     return 2 * LOOK_SECONDS * int.from_bytes(os.urandom(2)) / 0xFFFF
 
@@ -88,17 +99,22 @@ def share_reader(folder: str) -> Callable[[int], float]:
     """Return ``share_asleep``, or under sandlock a function that gets its result from the launcher.
 
     A process under sandlock cannot read the states of threads. So the function asks the launcher, through two pipes in
-    ``folder``, the working directory of both processes. The pipes' names are deleted before learner code runs.
+    ``folder``, the working directory of both processes. The pipes' names are deleted before learner code runs. The
+    function raises AloneError if the launcher has ended.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):
         return share_asleep
-    asked, told = (os.open(path, os.O_RDWR) for path in paths)
+    # Only the launcher holds the other ends of these pipes, so a read ends if the launcher dies.
+    asked, told = (os.open(path, mode) for path, mode in zip(paths, (os.O_WRONLY, os.O_RDONLY), strict=True))
     for path in paths:
         os.unlink(path)
 
     def ask(pid: int) -> float:
-        os.write(asked, PID.pack(pid))
-        return SHARE.unpack(os.read(told, SHARE.size))[0]
+        with contextlib.suppress(BrokenPipeError):
+            os.write(asked, PID.pack(pid))
+        if not (answer := os.read(told, SHARE.size)):
+            raise AloneError
+        return SHARE.unpack(answer)[0]
 
     return ask

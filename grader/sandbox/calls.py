@@ -16,12 +16,14 @@ NEWER = 424
 
 # Values of arguments of system calls.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
-MADVICE = (3, 4, 8, 14, 15, 16)  # WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE, DONTDUMP
-PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
-FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
+MADVICE = (3, 4, 8, 14, 15, 16)  # the advice WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE and DONTDUMP
+PTHREAD = (0x3D0F00, 0x7D0F00)  # flags with which pthread_create starts a thread: in glibc, and in musl
+FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # FUTEX: WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
-FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, get and set flags; but no locks, leases, owners or sizes
-# Commands about terminals (is the descriptor a terminal, by two commands; its size), close-on-exec and blocking mode.
+# Commands that duplicate a descriptor, or that read or set its flags. Commands for locks, leases, owners and sizes are
+# not allowed.
+FCNTL = (0, 1, 2, 3, 4, 1030)
+# TCGETS and TCGETS2 (to ask if a file is a terminal), TIOCGWINSZ (to ask for its size), FIONCLEX, FIOCLEX, FIONBIO
 IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)
 PR_SET_NAME, PR_GET_NAME = 15, 16
 
@@ -42,7 +44,10 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Without:
-    """A condition: an argument has none of these bits. Otherwise the call returns ``error``."""
+    """A condition: an argument has none of these bits.
+
+    If the argument has one of the bits, the call returns ``error``.
+    """
 
     argument: int
     bits: int
@@ -51,7 +56,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition: an argument is the number of the calling process, or 0 where 0 means the calling process."""
+    """A condition: an argument is the calling process's number, or 0 if this call takes 0 for the calling process."""
 
     argument: int
     or_zero: bool = False
@@ -75,8 +80,8 @@ class SystemCall:
         numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
         why: the use of the call in confined processes.
         rules: conditions on the arguments, which must all hold.
-        answer: the error that the filter returns without making the call, 0 for success. With None the kernel makes the
-            call.
+        answer: the error that the filter returns without making the call, 0 for success. If ``answer`` is None, the
+            kernel makes the call.
     """
 
     name: str

@@ -62,8 +62,8 @@ class Packages:
 def settle_imports(packages: dict[str, str]) -> None:
     """Make only the standard library and these packages importable, in every tier.
 
-    Python's finder lists the standard library's folder now and keeps the list. A confined process cannot list this
-    folder, because the folder also contains packages that are not allowed.
+    During this call, Python's finder lists the standard library's folder and keeps the list. A confined process cannot
+    list this folder, because the folder also contains packages that are not allowed.
     """
     sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
     for path in sys.path:
@@ -77,8 +77,9 @@ def settle_imports(packages: dict[str, str]) -> None:
 def landlock(readable: Sequence[str]) -> None:
     """Confine this process by a Landlock domain, in addition to earlier domains.
 
-    In the domain, only these paths are readable, only the current folder is writable, and processes outside cannot be
-    signalled. A worker enters the domain before its first child starts, because checking hundreds of paths is slow.
+    Inside the domain, a process can read only the paths ``readable``, write only the current folder, and signal no
+    process outside the domain. A worker enters the domain before its first child starts, so that the slow check of
+    hundreds of paths is made only once.
     """
     from sandlock import Sandbox, confine
 
@@ -86,9 +87,9 @@ def landlock(readable: Sequence[str]) -> None:
 
 
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
-    """Move the pipes to descriptors 10 and 11, point 0, 1 and 2 at /dev/null, and close all other descriptors."""
+    """Move the pipes to descriptors 10 and 11, open /dev/null as descriptors 0, 1 and 2, and close all others."""
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # before 10 and 11 are overwritten, because ``null`` may be 10 or 11
+    for fd in (0, 1, 2):  # do this before descriptors 10 and 11 are overwritten, because ``null`` may be one of the two
         os.dup2(null, fd)
     inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
     os.dup2(inlet, 10)

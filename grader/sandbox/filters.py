@@ -1,8 +1,8 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-This module writes the filter in the kernel's format. The filter of sandlock is unsuitable: it lists refused calls, and
-covers a whole sandbox, in which the worker must fork and its child must not. libseccomp is unsuitable: it must be
-installed on the machine, and its Python bindings had their last release in 2021.
+This module writes the filter in the kernel's format. sandlock's filter is unsuitable, because it lists refused calls
+and because it applies to a whole sandbox. A worker must fork, but its child must not. libseccomp is unsuitable, because
+it must be installed on the machine and its Python bindings had their last release in 2021.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)
 """By architecture: index into ``SystemCall.numbers``, number of the architecture, number of the call ``seccomp``."""
 SET_MODE_FILTER, ALL_THREADS = 1, 1
 
-# Instructions in the kernel's format: opcode, instructions to skip if true and if false, operand.
+# One instruction of a seccomp filter: opcode, number of instructions to skip if true, number if false, operand.
 Line = tuple[int, int, int, int]
 LOAD, AND, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL = (ANSWER, 0, 0, 0x7FFF0000), (ANSWER, 0, 0, 0x80000000)
@@ -38,7 +38,8 @@ def filter_program(machine: str, pid: int) -> bytes:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    for call in sorted(CALLS, key=lambda call: not call.rules):  # the kernel caches answers to calls without rules
+    # Calls without rules come last: the kernel caches the answers for them, so it rarely runs their part of the filter.
+    for call in sorted(CALLS, key=lambda call: not call.rules):
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)
             code += [(EQUAL, 0, len(lines), number), *lines]
@@ -62,7 +63,7 @@ def _low(argument: int) -> Line:
 
 @singledispatch
 def _test(rule: Rule, pid: int) -> list[Line]:
-    """Return instructions that answer with an error if the rule is broken, else continue with the next instruction."""
+    """Return a rule's instructions: a call that breaks the rule gets an error, and other calls continue."""
     raise TypeError(rule)
 
 

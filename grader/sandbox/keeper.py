@@ -1,4 +1,4 @@
-"""The keeper process: it starts a child for learner code, sends asks, relays answers, ends the child and cleans up."""
+"""The keeper process: it starts a child for learner code, sends requests, relays answers, ends the child, cleans up."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from grader.sandbox.allowance import Allowance, IdleTime
+from grader.sandbox.allowance import Allowance, AloneError, IdleTime
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
 from grader.wire.frames import reader
-from grader.wire.limits import GRACE_SECONDS, LOOK_SECONDS, MAX_ANSWER, MAX_ANSWER_HEADER, MAX_STRAY, MAX_THREADS
+from grader.wire.limits import (
+    ASLEEP_SECONDS,
+    GRACE_SECONDS,
+    LOOK_SECONDS,
+    MAX_ANSWER,
+    MAX_ANSWER_HEADER,
+    MAX_STRAY,
+    MAX_THREADS,
+)
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
@@ -26,17 +34,17 @@ Expected = tuple[str, bool | int]
 
 
 class Stages:
-    """The child's input in stages: the header, the source once the child has started, then the lists of asks.
+    """The child's input in stages: the header, the source once the child has started, then the lists of requests.
 
     The keeper sends each stage after the last answer to the previous stage. So learner code runs only after the keeper
-    has received ``started``, and errors of learner code cannot reveal a later list. Answers count in order, each once.
-    A child that forges an answer to get the next list has thereby given that answer.
+    has received ``started``, and errors of learner code cannot reveal a later list of requests. The keeper accepts one
+    answer to each request, in order. So if the child forges an answer to get the next list, the forged answer counts.
 
     Args:
         to_child: the non-blocking end of a pipe from which the child reads.
         header: a frame with limits and scratch folder.
         source: a frame with the learner's files.
-        later: for each list of asks, the number of answers to expect, and the bytes to send.
+        later: a pair for each list of requests: the number of answers to expect, and the bytes to send.
     """
 
     def __init__(self, to_child: int, header: bytes, source: bytes, later: Sequence[tuple[int, bytes]]) -> None:
@@ -124,7 +132,8 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
-    send({"end": ended, "cpu": used, "clean": clean}, [])
+    if ended != "alone":  # if only the launcher was killed, send nothing, so that the grader sees a dead worker
+        send({"end": ended, "cpu": used, "clean": clean}, [])
 
 
 def _begin(child: Child, inlet: int, outlet: int) -> None:
@@ -137,10 +146,6 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
         child(read, stream, about["limits"]["trace_seconds"])
 
 
-class AloneError(Exception):
-    """The requesting process was killed before it could end this process, so that nothing waits for answers."""
-
-
 class Inlet:
     """The frames of a child, within limits on total bytes, scratch folder, threads and time.
 
@@ -149,14 +154,17 @@ class Inlet:
         idle: the idle time of the child.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
         stages: the input for the child.
-        asks: the pipe of requests. No request arrives before the current one is answered, so the pipe becomes readable
-            only if the requesting process has ended.
+        asleep: called once, when the child has been idle for ASLEEP_SECONDS while a frame is awaited.
+        asks: the pipe of requests. The requesting process sends nothing until it has the answer to its request. So if
+            the pipe becomes readable earlier, the requesting process has ended.
     """
 
     def __init__(
-        self, out: int, idle: IdleTime, limits: dict[str, float], scratch: str, stages: Stages, asks: int | None = None
-    ) -> None:
+        self, out: int, idle: IdleTime, limits: dict[str, float], scratch: str, stages: Stages,
+        asleep: Callable[[], None], asks: int | None = None,
+    ) -> None:  # fmt: skip
         self._out, self._idle, self._scratch, self._stages = out, idle, scratch, stages
+        self._asleep, self._slept = asleep, False
         self._ins = [out] if asks is None else [out, asks]
         self._received, self._looked = 0, time.monotonic()
         self._in_all, self._each = Allowance(idle, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
@@ -168,10 +176,10 @@ class Inlet:
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
-        """Return the header of the next frame, and all bytes of the frame as they came.
+        """Return the header of the next frame, and all bytes of the frame unchanged.
 
         Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk``, ``threads`` or
-        ``idle`` if the child exceeds these limits.
+        ``idle`` if the child exceeds the limit of this name.
         """
         self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -192,8 +200,8 @@ class Inlet:
             over = self._this_one.over or self._in_all.over
             if over and (self._stages.begun or not readable):
                 raise TimeoutError
-            if self._stages.begun and self._idle.seconds > self._idle_seconds:
-                raise frames.BadFrame("idle")
+            if self._stages.begun:
+                self._look_idle()
             if writable:
                 self._stages.hand_out()
             if not readable:
@@ -204,6 +212,13 @@ class Inlet:
             data += part
         self._raw.extend(data)
         return bytes(data)
+
+    def _look_idle(self) -> None:
+        if self._idle.seconds > self._idle_seconds:
+            raise frames.BadFrame("idle")
+        if not self._slept and self._this_one.idle > ASLEEP_SECONDS:
+            self._slept = True
+            self._asleep()
 
     def _look(self) -> None:
         """Check the scratch folder and the number of threads every ``LOOK_SECONDS``.
@@ -231,8 +246,11 @@ def relay(
 
     Ways to end: done, timeout, idle, flood, disk, threads, garbage, alone, silent, "exited with N", "died of signal N".
     """
-    inlet = Inlet(out, idle, limits, scratch, stages, asks)
-    ended = _relayed(inlet, idle, scratch, stages, send)
+    inlet = Inlet(out, idle, limits, scratch, stages, lambda: send({"asleep": True}, []), asks)
+    try:
+        ended = _relayed(inlet, idle, scratch, stages, send)
+    except AloneError:
+        ended = "alone"
     return ended, inlet.used
 
 
@@ -241,18 +259,16 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
     while True:
         try:
             body, raw = inlet.frame()
-        except AloneError:
-            return "alone"
         except TimeoutError:
             return "timeout"
         except EOFError:
-            if stages.begun and is_over_quota(scratch):  # check now, because a fast child may end before the next check
+            if stages.begun and is_over_quota(scratch):  # a fast child may exceed the quota and end between two checks
                 return "disk"
             return "done" if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if stages.takes(body):
-            # Send "started" first, because the next stage runs learner code, which may kill all processes.
+            # Send the child's frame before the next stage, which runs learner code and may kill all processes.
             send({"from": "child"}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
@@ -296,7 +312,7 @@ def _children() -> list[int]:
 
 
 def _threads(pid: int) -> int:
-    """Return the number of threads of a process. Return 0 without /proc, when the launcher limits threads instead."""
+    """Return a process's number of threads, or 0 if /proc is missing; then the launcher limits the threads."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

@@ -6,7 +6,8 @@ sandbox. As a subreaper, the launcher adopts and kills processes that leave the 
 The launcher imports nothing from this package.
 
 The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
-A memory limit of the sandbox would stop nothing earlier, and the supervisor would handle every mapping of memory.
+A memory limit for the whole sandbox would not stop processes earlier, and the supervisor would handle every mapping of
+memory.
 
 A worker cannot read ``/proc``, because the supervisor would open files in ``/proc`` for learner code too. So the worker
 asks the launcher whether a process sleeps, through two pipes in the scratch folder.
@@ -32,13 +33,14 @@ CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 PIPES = (".asked", ".told")
 """Names of the pipes. Process numbers come through the first one, results of ``share_asleep`` go through the second."""
 PID, SHARE = struct.Struct("=i"), struct.Struct("=d")
-MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # MS_PRIVATE includes MS_REC, for all mounts below
+# MS_PRIVATE here includes the flag MS_REC, so that it applies to a mount and to all mounts below it.
+MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
 
 
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
-    mount_scratch(writable[0], size, files)  # before threads start: a process with threads gets no user namespace
+    mount_scratch(writable[0], size, files)  # before any thread, because a process with threads gets no user namespace
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -80,17 +82,18 @@ def main(
 def mount_scratch(folder: str, size: int, files: int) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
-    A user who is not root needs a user namespace to mount, which some machines refuse. Without the mount, only the
-    keeper process (``keeper.py``) limits the size of the folder.
+    Users other than root can mount only in a user namespace, and some machines refuse user namespaces. Without the
+    mount, only the keeper process (``keeper.py``) limits the size of the folder.
 
     Args:
-        size: the most bytes in the folder.
-        files: the most files and folders in the folder.
+        size: the largest number of bytes in the folder.
+        files: the largest number of files and folders in the folder.
 
     Returns:
         Whether the file system is mounted.
     """
-    child = os.fork()  # tries in another process first, so that this one enters no namespace in which mounts fail
+    # Try in a child first, so that this process does not enter a namespace in which mounts fail.
+    child = os.fork()
     if child == 0:
         os._exit(0 if _mounted(folder, size, files) else 1)
     return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files)
@@ -122,10 +125,11 @@ def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox: clock, devices, raw memory, other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
-    which files are readable. Other users have capabilities only in the namespace of ``mount_scratch``, and lose all.
+    which files are readable. A process of a user other than root has capabilities only in the namespace of
+    ``mount_scratch``, and loses all of them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the interface; 0 is this process
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability interface; process 0 is this process
     held = (ctypes.c_uint32 * 6)()
     if libc.capget(header, held) != 0:
         raise OSError(ctypes.get_errno(), "cannot read capabilities")
@@ -134,7 +138,8 @@ def drop_capabilities() -> None:
     for capability in range(64):
         if not keep >> capability & 1:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # low, then high words: effective, permitted, inheritable
+    # The effective, permitted and inheritable sets: first the lower 32 bits of each set, then the higher 32 bits.
+    sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)
     if libc.capset(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
 
@@ -157,8 +162,8 @@ def share_asleep(pid: int) -> float:
     """Return the share of time, from 0 to 1, for which the process sleeps, according to the states of its threads.
 
     Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. If all threads sleep,
-    return 1 minus the share of CPU time during the reading. Threads that pass work to each other could all look asleep,
-    because their states are read one after another.
+    return 1 minus the share of time in which the process used the CPU while this function read the states. Threads that
+    pass work to each other could all look asleep, because their states are read at different moments.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:
@@ -182,7 +187,7 @@ def thread_state(pid: int, thread: str) -> str:
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time of a process and all its threads, from the clock that Linux has for each process.
 
-    Return 0 if the process has ended or the system has no such clock.
+    Return 0 if the process has ended or the system has no clock for each process.
     """
     try:
         return time.clock_gettime(-8 * (pid + 1) + 2)

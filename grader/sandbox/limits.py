@@ -11,14 +11,14 @@ from grader.wire.limits import STUCK_SECONDS
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """Limits in seconds of CPU time, unless stated otherwise, and in MiB.
+    """Limits in MiB, and in seconds of CPU time unless stated otherwise.
 
     Attributes:
         trace_seconds: limit for loading the code, and for each task.
         total_seconds: limit for all files of one submission together.
         run_seconds: limit for one program.
         total_run_seconds: limit for all programs of one submission.
-        stuck_seconds: wall time for devices that wait for each other; values above XLA's own 40 have no effect.
+        stuck_seconds: wall time for devices that wait for each other; values above 40, XLA's own limit, have no effect.
         memory_mib: address space of one process, the grader's or a submission's.
         file_mib: size of one file that a submission writes.
     """

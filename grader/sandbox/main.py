@@ -1,21 +1,20 @@
-"""The worker process, which reads asks from its standard input and answers on its standard output.
+"""The worker process, which reads requests from its standard input and answers on its standard output.
 
-``sandbox.worker`` starts a worker in a sandbox, through ``start.py``. An ask is one request about a submission. There
-are three roles:
+``sandbox.worker`` starts a worker in a sandbox, through ``start.py``. A worker has one of three roles:
 
 trace: The worker imports JAX and starts no backend, because forking is safe only before a backend exists. For each
-submission, the worker forks a keeper process (``keeper.py``), which forks the child before it reads any part of the
-submission. So no child finds an earlier submission in its memory. The child is limited to the system calls of
+submission, the worker forks a keeper process (``keeper.py``), which forks the child before any part of the
+submission is read. So no child finds an earlier submission in its memory. The child is limited to the system calls of
 ``calls.py``. Deletions by the child only seem to succeed, so that deleted files still count. The child can neither
-signal nor read the keeper, which sends the asks in stages and enforces the limits. Afterwards the keeper removes all
-processes and files that the child leaves. If this fails, the worker ends.
+signal nor read the keeper, which sends requests in stages and enforces the limits. Afterwards the keeper removes all
+processes and files that the child leaves. If the removal fails, the worker ends.
 
-run: The worker admits, compiles and executes programs, one after another, and never runs learner Python. The worker
-limits itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory
-limit (0) and no list of calls. A wing may name another module that answers (``tiers.Extra``).
+run: The worker admits, compiles and executes one program at a time, and never runs learner Python. The worker limits
+itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory limit
+(0) and no list of calls. A wing may name another module that answers (``tiers.Extra``).
 
-read: The worker parses submissions, one file after another, and executes no code of them. The worker has the limits of
-the role ``run``.
+read: The worker parses the files of submissions, one file at a time, and executes no code in them. The worker has the
+limits of the role ``run``.
 
 Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (untrusted, since learner code
 could forge the frame) or ``worker``.
@@ -43,7 +42,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     """Answer requests with the module ``serves`` until the input ends.
 
     Args:
-        calls: ``listed`` limits this process, not only its children, to the system calls of ``calls.py``.
+        calls: ``listed`` limits this process, like its children, to the system calls of ``calls.py``.
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
@@ -69,7 +68,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     if role != "trace":
         gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects, few of them in cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child, because bwrap, unlike Landlock, does not
+    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from its children; under bwrap, nothing else hides it
     if calls == "listed":
         install_filter()
     send = _sender(answers)
@@ -93,7 +92,7 @@ def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], fl
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
-    """Move the pipes of asks and answers to new descriptors, so that ``print`` writes to standard error."""
+    """Move the pipes of requests and answers to new descriptors, so that ``print`` writes to standard error."""
     asks, answers = os.dup(0), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

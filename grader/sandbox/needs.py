@@ -1,7 +1,7 @@
 """Files that Python and JAX need on this machine. Learner code may read these files and no others.
 
-Allowing whole prefixes would allow too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt``
-and ``sys.prefix`` as well.
+Whole prefixes (``/usr``, ``/opt``, ``sys.prefix``) are not allowed, because nbgrader's exchange, courses and other
+users' packages may be below them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def packages() -> dict[str, str]:
 
 @cache
 def libraries() -> tuple[str, ...]:
-    """Return the shared libraries outside of packages that modules of Python, JAX, NumPy and SciPy need."""
+    """Return the shared libraries that Python, JAX, NumPy and SciPy load from outside of their packages."""
     modules = [*(library() / "lib-dynload").glob("*.so")]
     for name, pattern in (("jaxlib", "*.so"), ("numpy", "*/*.so"), ("scipy", "linalg/*.so")):
         if name in packages():
@@ -72,7 +72,7 @@ def library() -> Path:
 
 
 def package_paths() -> list[str]:
-    """Return the paths of the packages, and of the library folders that wheels put beside packages."""
+    """Return the paths of the packages, and of the folders ``NAME.libs`` that wheels install beside packages."""
     found = []
     for name, path in packages().items():
         beside = Path(path).parent / f"{name}.libs"
@@ -107,6 +107,6 @@ def readable() -> tuple[str, ...]:
 
 @cache
 def listable() -> tuple[str, ...]:
-    """Return the paths that a process needs to start, before learner code runs: also the folders around packages."""
+    """Return the paths that a process needs before learner code runs, including the folders around packages."""
     around = [str(Path(p).parent) for p in packages().values() if Path(p).parent.name in INSTALLED]
     return tuple(dict.fromkeys([*readable(), str(library()), *around]))

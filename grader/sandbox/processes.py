@@ -1,4 +1,4 @@
-"""Start the processes of workers, also ahead of the first request, and end these processes."""
+"""Start the processes of workers, possibly before the first request, and end these processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WorkerProcess:
 def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
     """Start a process for each role, without waiting. The next ``take`` with equal arguments returns the process.
 
-    Importing JAX takes a second, so a command that needs a worker starts it before its own imports.
+    Importing JAX takes a second, so a command that needs a worker starts the worker before the command's own imports.
     """
     for role in roles:
         with _lock:
@@ -79,6 +79,19 @@ def _begin(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> 
     return begun
 
 
+def stop(begun: WorkerProcess) -> None:
+    """Make a process end with all its descendants, without waiting for the end. Any thread may call this function."""
+    if begun.tier == "sandlock":  # the process is the launcher, which ends its sandbox, orphans included
+        begun.process.terminate()
+    else:
+        _kill(begun)
+
+
+def _kill(begun: WorkerProcess) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(begun.process.pid, signal.SIGKILL)
+
+
 def end(begun: WorkerProcess) -> int:
     """End a process with all its descendants. Return its exit code."""
     process = begun.process
@@ -86,12 +99,11 @@ def end(begun: WorkerProcess) -> int:
         with contextlib.suppress(OSError):
             if stream is not None:
                 stream.close()
-    if begun.tier == "sandlock":  # the process is the launcher, which ends its sandbox, orphans included
-        process.terminate()
+    stop(begun)
+    if begun.tier == "sandlock":
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill(begun)
     code = process.wait()
     begun.stderr.close()
     empty(begun.scratch)

@@ -77,6 +77,6 @@ def _folders_left(fd: int) -> list[str]:
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
-        except OSError:  # a folder or an undeletable file; the caller opens it, which fails for a file
+        except OSError:  # ``name`` is a folder, or an undeletable file that the caller cannot open as a folder
             folders.append(name)
     return folders

@@ -37,7 +37,7 @@ def _made() -> str:
         path = os.path.join(folder, LOCK)
         lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}-new", path)  # after locking, so that a file of this name is locked while its process lives
+        os.rename(f"{path}-new", path)  # rename only after locking, so that LOCK is locked while its process lives
     return folder
 
 

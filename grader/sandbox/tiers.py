@@ -2,8 +2,8 @@
 
 Tiers, strongest first:
     sandlock: Landlock and seccomp (Linux with Landlock ABI 6), with a Landlock domain for each child.
-    bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
-    none: limits on time, memory and the scratch folder only. For your own code.
+    bwrap: namespaces and read-only mounts (bubblewrap), for kernels without Landlock ABI 6.
+    none: limits on time, memory and the scratch folder only. Use this tier only for your own code.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Extra:
 
     Attributes:
         platform: the platform on which JAX looks for devices.
-        rooms: more readable folders of this package.
+        rooms: subfolders of the package ``grader`` that the worker may read in addition to those of its role.
         serves: the module that answers requests in place of the role's module in SERVES.
-        readable, writable: more files and folders of this machine.
+        readable, writable: files and folders of this machine that the worker may read or write in addition.
         settings: environment variables.
         unlimited: whether the process may reserve any amount of address space, as drivers do.
     """
@@ -90,7 +90,8 @@ def _sandlock_problem() -> str:
 def _bwrap_problem() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed; apt-get install bubblewrap"
-    if platform.machine() not in ARCHITECTURES:  # under bwrap only the filter protects the keeper from its child
+    # Under bwrap, only the seccomp filter protects the keeper process from its child.
+    if platform.machine() not in ARCHITECTURES:
         return f"bwrap needs one of {', '.join(ARCHITECTURES)}, this is {platform.machine()}"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20)
@@ -104,7 +105,10 @@ def _bwrap_limits_sizes() -> bool:
 
 
 def best_tier(asked: str = "auto") -> str:
-    """Return the tier to use. Raises NoIsolation if the requested tier, or for "auto" every tier, is unavailable."""
+    """Return the tier to use.
+
+    Raises NoIsolation if the requested tier is unavailable, or if "auto" finds neither sandlock nor bwrap available.
+    """
     if asked != "auto":
         if asked not in TIERS:
             raise NoIsolation(f"unknown isolation {asked!r}; choose one of {', '.join(TIERS)}")
@@ -154,7 +158,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     Raises ValueError if a worker that runs learner Python would get additional access.
     """
     if role == "trace" and extra != NOTHING:
-        raise ValueError("a process that runs learner Python gets nothing beyond its role")
+        raise ValueError("a process that runs learner Python gets no extra access")
     python = [sys.executable, "-P", "-s", "-B"]
     memory = "0" if extra.unlimited else str(memory_mib)
     rooms, serves = ":".join([*ROOMS[role], *extra.rooms]), extra.serves or SERVES[role]

@@ -26,10 +26,13 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died or garbage.
         stderr: the end of the worker's standard error.
-        phase: ``starting``; with a submission, ``asked`` (not touched yet) or ``traced`` (learner code was running);
-            with a program, ``asked`` (being read), ``compiling`` or ``executing``.
-        ours: whether the grader's own test program fails too; True until it was tried (``Runner.run_or_try_again``).
-        out_of_time: whether the worker used up its request's CPU time. A timeout alone may be due to a busy machine.
+        phase: ``starting`` if no request was sent yet. Phases of a submission: ``asked`` (not touched yet) or
+            ``traced`` (learner code was running). Phases of a program: ``asked`` (being read), ``compiling`` or
+            ``executing``.
+        ours: whether the grader's own test program fails, as the learner's program did; True until the test program has
+            run (see ``Runner.run_or_try_again``).
+        out_of_time: whether the worker used up the CPU time of its request. If not, a busy machine may be the cause of
+            a timeout.
         killed: whether another process killed the worker, such as the kernel for lack of memory.
     """
 
@@ -67,13 +70,13 @@ class Worker:
 
         Raises WorkerDied if the worker was retired.
         """
-        if self._retired:
+        if self.process is None and not self._retired:
+            begun = processes.take(self.role, self.tier, self.devices, self.limits, self.extra)
+            self._begun, self.process, self.scratch, self._stderr = begun, begun.process, begun.scratch, begun.stderr
+            self.ready, self._heard, self._phase = False, 0, "starting"
+        if self._retired:  # checked after the start, because ``retire`` misses a process that is starting
+            self.kill()
             raise WorkerDied("died", "it was retired", "starting")
-        if self.process is not None:
-            return
-        begun = processes.take(self.role, self.tier, self.devices, self.limits, self.extra)
-        self.process, self.scratch, self._stderr, self._begun = begun.process, begun.scratch, begun.stderr, begun
-        self.ready, self._heard, self._phase = False, 0, "starting"
 
     def await_ready(self) -> None:
         """Start the process if it is not running, and wait until it accepts requests."""
@@ -95,9 +98,9 @@ class Worker:
         """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
         how}``.
 
-        The child's bodies come in this order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number":
-        0, ...}``, ``{"number": 1, ...}`` and so on. The child gets ``asks`` when its source is loaded, and ``secret``
-        when it has answered all ``asks``.
+        The values of ``body`` come in this order, each once: ``{"started": True}``, ``{"loaded": True, ...}``,
+        ``{"number": 0, ...}``, ``{"number": 1, ...}`` and so on. The child gets ``asks`` when its source is loaded, and
+        ``secret`` when it has answered all ``asks``.
 
         Args:
             source: ``{"name": ..., "chunks": [[name, text], ...]}``.
@@ -108,7 +111,7 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # A new worker answers the grader's own submission, so this submission killed the worker.
+            # A new worker answered the grader's test submission, so the learner's submission killed the old worker.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],
@@ -144,7 +147,8 @@ class Worker:
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
-        # Source texts are blobs. In the JSON header each byte could take six bytes and exceed the header's limit.
+        # Source texts are binary parts of the frame. In its JSON header, each byte could take six bytes, and the texts
+        # could exceed the header's limit.
         packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
         self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:
@@ -152,7 +156,8 @@ class Worker:
             if header.get("from") == "child":
                 self._phase = "traced"  # the child sends its first frame before learner code runs
                 header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
-            if "end" in header and not header.pop("clean"):  # before the yield, after which the caller may stop
+            # Kill before the yield, because the caller may stop at the yield.
+            if "end" in header and not header.pop("clean"):
                 self.kill()
             yield header, blobs
             if "end" in header:
@@ -224,7 +229,7 @@ class Worker:
             raise self._died("died", ended=True) from None
 
     def receive(self, deadline: float) -> tuple[dict, list[bytes]]:
-        """Return the next frame of the worker's output. Raises WorkerDied, also after ``deadline`` (monotonic time)."""
+        """Return the worker's next frame. Raises WorkerDied if no valid frame arrives by ``deadline`` (monotonic)."""
         assert self.process is not None and self.process.stdout is not None
         fd = self.process.stdout.fileno()
 
@@ -286,10 +291,8 @@ class Worker:
     def retire(self) -> None:
         """End the process from another thread, permanently. The thread that uses the worker gets WorkerDied."""
         self._retired = True
-        process = self.process
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+        if self.process is not None and self._begun is not None:
+            processes.stop(self._begun)
 
     def __enter__(self) -> Worker:
         return self

@@ -1,4 +1,7 @@
-"""One checking thread with running workers. A new request replaces a waiting request, and ends a check that is slow."""
+"""Run checks in one thread, with workers that keep running.
+
+A new request replaces a waiting request, and ends a running request that is slow.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,10 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader. Called again after a request ended the grader's workers.
-        tell: called from another thread with each ``Done``, but not for requests that newer requests replaced or ended.
+        make: makes a grader. To end a slow request, the checker ends the workers of its grader and then makes a new
+            grader.
+        tell: called from another thread with each ``Done``. A request that a newer request replaces or ends gives no
+            ``Done``.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:
@@ -55,7 +60,7 @@ class Checker:
             return self._waiting is not None or self._round.began > 0
 
     def close(self) -> None:
-        """End all processes. A running request reports no result."""
+        """End all processes, so that a running request reports no result."""
         with self._changed:
             self._round.give_up()
             self._changed.notify_all()
@@ -86,7 +91,7 @@ class Checker:
 
 
 class _Round:
-    """A grader and the thread that uses it. ``began``: start of the current request, 0 while the thread is idle."""
+    """A grader and the thread that uses it. ``began``: when the current request began; 0 while the thread is idle."""
 
     thread: threading.Thread
 

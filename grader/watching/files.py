@@ -20,9 +20,9 @@ STEP = 50  # milliseconds without a change before saved files are read
 
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
-    """Call ``saved`` from another thread after files at this place change; once for simultaneous changes."""
-    # This import is not at the top, because only this command needs watchfiles. It is not in the thread, because two
-    # threads that import modules with circular imports may see incomplete modules.
+    """Call ``saved`` from another thread after files at this place change, once for simultaneous changes."""
+    # This import is not at the top, because only this command needs watchfiles. The new thread does not import it,
+    # because two threads that import modules with circular imports may see incomplete modules.
     from watchfiles import watch
 
     done = threading.Event()
@@ -38,8 +38,9 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Wait for the system's notifications of changes. Poll if the system gives none, as for some network folders."""
-    folder = place if place.is_dir() else place.parent  # an editor may save by renaming a new file to the old name
+    """Wait for the system to report changes. Poll if the system reports no changes, as on some network folders."""
+    # Watch the folder of a file, because an editor may save by renaming a new file to the old name.
+    folder = place if place.is_dir() else place.parent
     for polling in (None, True):
         try:
             for _ in watch(folder, watch_filter=_is_work, step=STEP, stop_event=done, force_polling=polling,
@@ -77,6 +78,6 @@ def reset(course: Course, exercise: str, path: Path) -> Path:
 
 
 def _unused(path: Path) -> Path:
-    """Return an unused name such as ``c3_contracting.py.1.backup``. No command reads such a file as a submission."""
+    """Return an unused name such as ``c3_contracting.py.1.backup``, which no command reads as a submission."""
     names = (path.with_name(f"{path.name}.{number}.backup") for number in itertools.count(1))
     return next(name for name in names if not name.exists())

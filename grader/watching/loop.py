@@ -28,7 +28,7 @@ class WatchLoop:
         self.checker = Checker(make, self.events.put)
         self._waiting = ""
 
-    # called from other threads, and from signal handlers
+    # Other threads, and signal handlers, call the methods ``saved``, ``pressed`` and ``resized``.
 
     def saved(self) -> None:
         self.events.put(self._saved)
@@ -44,7 +44,10 @@ class WatchLoop:
         self.checker.close()
 
     def run(self, *, anywhere: bool) -> None:
-        """Run until the user quits. ``anywhere``: begin with the first unfinished exercise, not the current one."""
+        """Run until the user quits.
+
+        ``anywhere``: begin with the first unfinished exercise instead of the current exercise.
+        """
         self.session.look()
         if anywhere and len(self.session.names) > 1:
             self._ask("start", self.session.check_all())
@@ -68,7 +71,7 @@ class WatchLoop:
             self._check()
 
     def _look(self) -> None:
-        """Read and check the current exercise after moving to it."""
+        """Read and check an exercise that has just become the current exercise."""
         self.session.look()
         self._check()
 
@@ -85,7 +88,7 @@ class WatchLoop:
 
     def _done(self, done: Done) -> None:
         if self.checker.busy:
-            return  # the screen will show the result of the newer request
+            return  # a newer request is being checked, and the screen will show its result
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
@@ -93,7 +96,7 @@ class WatchLoop:
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return (name, work) that computes in advance what the next hint needs, or None."""
+        """Return (name, work) to prepare the next hint while no request waits, or None if nothing is left to do."""
         work = self.session.learn()
         return ("learn", work) if work else None
 
@@ -115,14 +118,14 @@ class WatchLoop:
     # keys
 
     def _pressed(self, key: str) -> bool:
-        """Handle a key. Return whether to continue."""
+        """Handle a key. Return False if the key ends ``watch``."""
         if key == "" or (key in "qQ\x04" and not self.screen.question):
             return False
         if self.screen.question:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise first, because a message may follow
+        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise first: messages appear below it
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The output of ``watch``: a terminal's screen is redrawn for each change, other output gets appended lines."""
+"""The output of ``watch``: a terminal's screen is drawn again after each change; other outputs only get new lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Screen:
     Attributes:
         has_keys: whether keys work, so that the screen lists them.
         news: a line to show once, with the next drawing.
-        question: the question that waits for y or n; "" without one.
+        question: the question that waits for y or n; "" if there is no question.
     """
 
     def __init__(self, session: WatchSession, console: Console) -> None:

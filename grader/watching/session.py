@@ -25,11 +25,11 @@ AS_DECLARED = explaining.Wanted()
 
 
 class WatchSession:
-    """A learner's exercises, and which of them is current.
+    """A learner's exercises, and the current exercise among them.
 
     Attributes:
         names: the exercises in course order.
-        report: the current exercise's report; None before its check, or without a file.
+        report: the current exercise's report; None if the exercise was not checked yet or has no file.
         source: the current exercise's source as last read; None without a file.
     """
 
@@ -52,11 +52,11 @@ class WatchSession:
         return f"{self._at + 1} of {len(self.names)}"
 
     def has(self, step: int) -> bool:
-        """Return whether the current exercise has a next (``step`` 1) or previous (-1) exercise."""
+        """Return whether an exercise follows (``step`` 1) or precedes (-1) the current exercise."""
         return 0 <= self._at + step < len(self.names)
 
     def move(self, step: int) -> bool:
-        """Move to the next (``step`` 1) or previous (-1) exercise. Return False if there is none."""
+        """Move to the next (``step`` 1) or previous (-1) exercise. Return False if no such exercise exists."""
         return self.has(step) and self.go_to(self.names[self._at + step])
 
     def go_to(self, name: str) -> bool:
@@ -92,7 +92,10 @@ class WatchSession:
         return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
-        """Return a function that runs the reference or a misconception for later hints; None when all have run."""
+        """Return a function that runs the reference or a misconception, so that its results are ready for a hint.
+
+        Return None if nothing is left to run, if the exercise has no file, or if the course has no solutions.
+        """
         exercise = self.exercise
         misconceptions = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]
         left = [s for s in misconceptions if (exercise.id, s) not in self._learnt]
@@ -108,7 +111,9 @@ class WatchSession:
         return work
 
     def explain(self, wanted: explaining.Wanted = AS_DECLARED, otherwise_on: str = "") -> Work:
-        """Return a function that explains the first failing function, else all, as list[Explained]. Raises CourseError.
+        """Return a function that explains the first failing task, or all tasks if none fails, as list[Explained].
+
+        Raises CourseError.
 
         Args:
             otherwise_on: the slice for timelines if neither ``wanted`` nor the program's call names a slice.
@@ -136,7 +141,7 @@ class WatchSession:
         assert self._submission is not None
         return self._submission
 
-    # state shown on the screen
+    # The properties below are the state that the screen shows.
 
     @property
     def function(self) -> str:
@@ -172,7 +177,7 @@ class WatchSession:
         if self.source is None:
             return ""
         path = self.place if self.place.is_file() else self.place / self.source.name
-        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # False for a file in an archive
+        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # False if the file is in an archive
         return os.path.relpath(path) if near else self.source.name
 
     def reset(self) -> Path:

@@ -1,4 +1,4 @@
-"""Read single key presses from a terminal, and restore the terminal's modes in any case when the program ends."""
+"""Read single key presses from a terminal. The terminal's modes are restored however the program ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 try:
     import termios
     import tty
-except ImportError:  # on Windows keys do not work; ``watch`` checks files all the same
+except ImportError:  # Windows lacks these modules: keys do not work there, but ``watch`` still checks files
     termios = tty = None
 
 LOOK_SECONDS = 0.2
@@ -58,7 +58,8 @@ def _terminal() -> int | None:
 def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
     """Handle signals: report a new size, and turn signals that end the process into KeyboardInterrupt.
 
-    The exception restores the terminal. When a stopped process continues, the terminal's modes are set again.
+    The KeyboardInterrupt makes ``keys`` restore the terminal. When a stopped process continues, the terminal's modes
+    are set again.
     """
 
     def end(*_: Any) -> None:

@@ -22,8 +22,8 @@ import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
 
-# Limits of this parser: levels of a value, brackets in a header (``encode`` needs three per level), digits of an
-# integer.
+# Limits of this parser: levels of a value, nested brackets in a header, digits of an integer. ``encode`` writes three
+# brackets for each level.
 MAX_DEPTH = 24
 MAX_NESTING = 120
 MAX_DIGITS = 4000
@@ -59,11 +59,11 @@ def read_frame(
 def json_of(data: bytes, what: str) -> Any:
     """Return data from JSON that another process wrote. Raises BadFrame with a message that begins with ``what``."""
     try:
-        text = data.decode("utf-8")  # json.loads would accept half a surrogate pair
+        text = data.decode("utf-8")  # decode first, because json.loads accepts the bytes of a lone surrogate
         if nesting(text) > MAX_NESTING:
             raise BadFrame(f"{what} nested too deeply")
         found = json.loads(text)
-        if _SURROGATE.search(text):  # an escaped surrogate passes the decoder
+        if _SURROGATE.search(text):  # the UTF-8 decoder lets escaped surrogates pass, such as ``\ud800`` in ASCII
             found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise BadFrame(f"{what} not JSON") from error
@@ -75,7 +75,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return, without recursion, the nesting depth of JSON brackets, or 0 if the depth cannot exceed MAX_NESTING."""
+    """Return the nesting depth of a JSON text, or 0 if the text has at most MAX_NESTING opening brackets."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -84,7 +84,7 @@ def nesting(text: str) -> int:
 
 
 def reader(fd: int) -> Callable[[int], bytes]:
-    """Return a function ``read(n)`` that returns exactly ``n`` bytes of a pipe, or raises EOFError at its end."""
+    """Return ``read(n)``, which returns exactly ``n`` bytes of a pipe, or raises EOFError at the end of the pipe."""
 
     def read(n: int) -> bytes:
         parts = []
@@ -189,13 +189,13 @@ def encode(value: Any, depth: int = 0) -> Any:
             return {"complex": [_encode_float(value.real), _encode_float(value.imag)]}
         case Fraction() | Decimal():
             return encode(_number(value), depth)
-    if is_spec(value):  # before tuples, because a PartitionSpec may be a tuple
+    if is_spec(value):  # handle specs before tuples, because a PartitionSpec may be a tuple
         return _encode_spec(value, depth)
     return _encode_parts(value, depth + 1)
 
 
 def _encode_parts(value: Any, depth: int) -> Any:
-    """Return a value with parts as JSON. Raises NotPlain for any other value."""
+    """Return a slice, list, tuple, dict or array as JSON. Raises NotPlain for any other value."""
     match value:
         case slice():
             return {"slice": [encode(e, depth) for e in (value.start, value.stop, value.step)]}
@@ -211,7 +211,7 @@ def _encode_parts(value: Any, depth: int) -> Any:
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """Return a PartitionSpec's entries as JSON, with the unreduced axes, if any, which the entries do not show."""
+    """Return a PartitionSpec as JSON: its entries, and its unreduced axes, which the entries do not contain."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are not names")
@@ -246,7 +246,7 @@ def _complex(real: float, imag: float) -> complex:
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """Return the value that ``encode`` wrote, for JSON from any source. Raises BadFrame."""
+    """Return the value that ``encode`` wrote as this JSON, which is untrusted. Raises BadFrame."""
     if depth > MAX_DEPTH:
         raise BadFrame("nested too deeply")
     if data is None or isinstance(data, bool | int | float | str):

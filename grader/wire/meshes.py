@@ -42,6 +42,6 @@ def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
     need = devices[: math.prod(sizes.values())]
     try:
         placed = mesh_utils.create_device_mesh(tuple(sizes.values()), need, allow_split_physical_axes=True)
-    except (AssertionError, NotImplementedError, ValueError):  # such as five of eight chips, which are not a block
+    except (AssertionError, NotImplementedError, ValueError):  # for example, five of eight chips form no block
         placed = np.array(need).reshape(tuple(sizes.values()))
     return Mesh(placed, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

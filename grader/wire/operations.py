@@ -1,7 +1,7 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
-The runner reads the operations from a program's canonical form and inlines every call and every ``shard_map``, so that
-one device's view is left: inside ``shard_map``, shapes are those of one device. The data arrive as untrusted JSON.
+The runner reads the operations from a program's canonical form and inlines every call and every ``shard_map``. Inside
+``shard_map``, shapes are those of one device. The data arrive as untrusted JSON.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ eight devices at two sizes has 77,000 characters, most of them attributes.
 """
 
 MAX_VALUES = 8 * MAX_OPERATIONS
-MAX_USES = 12 * MAX_OPERATIONS  # uses of values, by operations and as results of bodies
-MAX_LEVELS = 16  # nested loops and branches
+# The number of operands of all operations, and of results of all loop bodies and branches, counted together.
+MAX_USES = 12 * MAX_OPERATIONS
+MAX_LEVELS = 16  # levels of nested loops and branches
 MAX_SIZE = 1 << 62
 MAX_ATTRIBUTES = 4_000  # characters of one operation's attributes
 KINDS = (
@@ -70,7 +71,7 @@ class Value:
     """An array of the program.
 
     Attributes:
-        shape, dtype: of one device's array inside ``shard_map``, of the whole array outside.
+        shape, dtype: inside ``shard_map``, they describe one device's array, and outside, the whole array.
         parts: the number of equal parts that the array is sharded into; 1 if each device holds the whole ``shape``.
     """
 
@@ -80,7 +81,7 @@ class Value:
 
     @property
     def bytes(self) -> int:
-        """Bytes that one device holds. Types narrower than a byte take a byte."""
+        """Bytes that one device holds. Each element takes at least one byte."""
         return math.prod(self.shape) * dtype_of(self.dtype).itemsize // self.parts
 
 
@@ -103,7 +104,7 @@ class Communication:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Operations in program order, with the values that come in and go out."""
+    """The operations of a loop or branch in program order, with its arguments and results."""
 
     arguments: tuple[int, ...]
     operations: tuple[Operation, ...]
@@ -115,24 +116,28 @@ class Operation:
     """One operation. Values are indices into ``Operations.values``.
 
     Attributes:
-        name: StableHLO's or CHLO's, without the dialect: "dot_general", "while", "collective_permute". Also
-            "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins the parts where
-            ``shard_map`` ends) and "reshard" (moves an array to another layout).
-        operands, results: values. A ``while`` takes the values that it carries. Bodies may also use values from
-            outside.
+        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Further
+            names: "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins the parts
+            where ``shard_map`` ends) and "reshard" (moves an array to another layout).
+        operands, results: values. The operands of a ``while`` are the values that the loop carries. Bodies may use
+            values from outside the body that are not among the operands.
         flops: for a matmul or convolution, 2 for each multiplication and addition; else 0.
-        precision: for a matmul, 1 (default), 3 (high) or 6 (highest) passes over 32-bit operands; else 1.
+        precision: for a matmul, the number of passes for 32-bit operands: 1 (default), 3 (high) or 6 (highest); else 1.
         length: for a sort, the number of elements sorted together; else 0.
         number: for a constant that is one integer, its value; else None.
         direction: for a comparison, one of ``DIRECTIONS``; else "".
+        start: for a slice, its first index of dimension 0, if it takes successive indices; else None.
+        entry: whether the operation is a gather that takes one whole entry of dimension 0, or a scatter that replaces
+            one, at the index that is its second operand.
         rounds: for a ``while``, how often its body runs; None if the program does not say.
-        manual: whether it is inside a ``shard_map`` that is manual over every axis, so that shapes are one device's.
+        manual: whether the operation is inside a ``shard_map`` that is manual over every axis, so that shapes are those
+            of one device.
         communication: for a collective, its groups, axes and size.
         bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. Regions that a reduction or a
             sort applies to single elements are left out.
-        attributes: all other attributes as text, and the operations that it applies to single elements; "" unless the
-            ask requests that programs are compared (``"compared"``).
-        file, line: in the learner's source, if known.
+        attributes: all other attributes as text, and the operations in regions that apply to single elements. The text
+            is "" if the request asks for no comparison of programs (``"compared"``).
+        file, line: the place in the learner's source, if known.
     """
 
     name: str
@@ -143,6 +148,8 @@ class Operation:
     length: int = 0
     number: int | None = None
     direction: str = ""
+    start: int | None = None
+    entry: bool = False
     rounds: int | None = None
     manual: bool = True
     communication: Communication | None = None
@@ -176,8 +183,8 @@ class Operations:
 # -- as JSON -----------------------------------------------------------------------------------
 
 USUAL = {
-    "flops": 0, "precision": 1, "length": 0, "number": None, "direction": "", "rounds": None, "manual": True,
-    "attributes": "", "file": None, "line": None,
+    "flops": 0, "precision": 1, "length": 0, "number": None, "direction": "", "start": None, "entry": False,
+    "rounds": None, "manual": True, "attributes": "", "file": None, "line": None,
 }  # fmt: skip
 
 
@@ -194,7 +201,7 @@ def _body_to_json(body: Body) -> list[Any]:
 
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
-    """Return the operation without fields that have their usual value."""
+    """Return the operation without fields that have their value in USUAL."""
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
     found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
@@ -278,6 +285,8 @@ class _OperationsDecoder:
             length=as_size(data.get("length", 0)),
             number=_number(data.get("number")),
             direction=_direction(data.get("direction", "")),
+            start=None if data.get("start") is None else as_size(data["start"]),
+            entry=data.get("entry", False) is True,
             rounds=None if data.get("rounds") is None else as_size(data["rounds"]),
             manual=data.get("manual", True) is True,
             communication=None if about is None else self.communication(about),
@@ -297,7 +306,7 @@ class _OperationsDecoder:
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:
-        """Return the number of a value that is defined here."""
+        """Record that the value ``number`` is defined, and return the number."""
         at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
             raise ValueError(f"value {at} is made twice")

@@ -15,7 +15,7 @@ from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
-MAX_INSTRUCTIONS = 20_000  # instructions that take time; bodies of loops count once
+MAX_INSTRUCTIONS = 20_000  # instructions that take time; a loop's body counts once
 MAX_LEVELS = 16
 
 
@@ -32,11 +32,11 @@ class Instruction:
         flops: FLOPs of the kernel's matmuls.
         number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
         communication: for "collective" and "start", the groups, axes and size.
-        joined: for a matmul, the numbers of collectives with results that the matmul's kernel adds to the product. No
-            other instruction uses the collectives' results, and the kernel needs them only after its multiplications.
+        joined: for a matmul, the numbers of the collectives whose results the matmul's kernel adds to the product. No
+            other instruction uses the collectives' results, and the kernel reads them only after its multiplications.
         rounds: for a loop, the number of rounds; None if the compiled text does not show the number.
         bodies: for a loop, its body; for branches, all branches.
-        file, line: in the learner's source, if known.
+        file, line: the place in the learner's source, if known.
     """
 
     op: str
@@ -60,7 +60,7 @@ class Schedule:
     Attributes:
         mesh: axis sizes in order; devices are numbered row-major.
         instructions: in the order of the compiler.
-        arguments, results, temporaries: bytes on one chip, with layouts padded as by the compiler.
+        arguments, results, temporaries: bytes on one chip, with the padding of the compiler's layouts.
         aliased: bytes of results that reuse the memory of arguments.
         by: versions of the software that made the schedule, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its canonical form.
@@ -117,7 +117,7 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def _one_to_json(one: Instruction) -> dict[str, Any]:
-    """Return the instruction without fields that have their usual value."""
+    """Return the instruction without fields that have their value in USUAL."""
     found: dict[str, Any] = {"op": one.op, "what": one.what}
     found |= {name: getattr(one, name) for name, value in USUAL.items() if getattr(one, name) != value}
     if (c := one.communication) is not None:

@@ -11,7 +11,7 @@ MAX_MESSAGE = 600
 
 
 def one_line(error: BaseException) -> str:
-    """Return the first paragraph of an error's text, capped, without addresses and folders, which vary.
+    """Return the first paragraph of an error's text, shortened, without addresses and folders, which vary.
 
     If the first paragraph only introduces the rest ("... can't be inferred given the mesh:"), the rest is included.
     """
@@ -22,11 +22,11 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
-    if first.endswith(":"):  # the report shows the mesh already, so its paragraph is left out
+    if first.endswith(":"):  # leave out JAX's paragraph about the mesh, which the report shows already
         others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
         first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
-    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX's message names a place in the grader's code
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # remove the place in the grader's code that JAX's message names
     text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
@@ -47,7 +47,7 @@ def crash_reason(stderr: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return a message from XLA without the names ``by_hand_...``, which differ between processes."""
+    """Replace names such as ``by_hand_...``, which differ between processes, by "collective" in a message from XLA."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 

@@ -1,6 +1,6 @@
 """Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten a tree in one order.
 
-Keys are strings in sorted order, as in ``jax.tree``.
+The keys of dicts are strings in sorted order, as in ``jax.tree``.
 """
 
 from __future__ import annotations

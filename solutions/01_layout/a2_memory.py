@@ -26,7 +26,7 @@ and the bytes that all devices of the mesh hold together.
 
 | check | rule | small case |
 |---|---|---|
-| float32, cut by every axis of the mesh | per device: bytes / product of the axes; total: bytes | |
+| a float32 array that every axis of the mesh cuts | per device: bytes / product of the axis sizes; total: bytes | |
 | other dtypes take fewer bytes | bfloat16: 2 bytes, int8: 1 byte for each element | 262,144 bytes in one copy |
 | an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
 
@@ -38,8 +38,8 @@ because the spec does not name z.
 
 ## Going further
 
-**In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of
-all weights on every chip. FSDP keeps one copy on all chips together.
+**In real systems.** The bytes on one device decide between pure data parallelism and FSDP. Pure data parallelism keeps
+a copy of all weights on every chip. FSDP keeps one copy on all chips together.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 Training Trillion Parameter Models*.
@@ -114,7 +114,7 @@ copy_cases = exercise.cases(
 
 @exercise.check(spread_cases, points=1, public=True)
 def memory_spread(seen):
-    """memory: float32, cut by every axis of the mesh"""
+    """memory: a float32 array that every axis of the mesh cuts"""
     expect_outcomes(seen)
 
 
@@ -143,7 +143,7 @@ def memory_copies(seen):
 )
 def weights_in_all(I, J, X, Y, Z):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` on a mesh with x={{ X }}, y={{ Y }}, z={{ Z }}.
-    How many MB do all chips hold together?"""
+    How many MB of `W` do all chips hold together?"""
     return 2 * I * J * Y * Z
 
 
@@ -160,6 +160,6 @@ def weights_in_all(I, J, X, Y, Z):
 )
 def placed_and_unplaced(I, J, X, Y):
     """`host` is a NumPy array, bfloat16[{{ I }}, {{ J }}], and `mesh` has x={{ X }}, y={{ Y }}: all the chips of a host.
-    `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB of all chips' memory do `a` and
-    `b` take together?"""
+    `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB do `a`
+    and `b` take together, in the memory of all chips?"""
     return 2 * I * J * (1 + X * Y)

@@ -1,7 +1,7 @@
 """# A5 Which case is it?
 
-The sharding of two operands decides what their einsum costs. A letter that both have and the output lacks is *summed*.
-The letters of the output are *kept*.
+The sharding of two operands decides what their einsum costs. A letter that both operands have and the output lacks is
+*summed*. The letters of the output are *kept*.
 
 ```
    A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]      1   nothing to do
@@ -11,7 +11,7 @@ The letters of the output are *kept*.
 ```
 
 **Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
-`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first line of this table that holds.
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first row of this table that applies.
 
 | answer | when |
 |---|---|
@@ -21,9 +21,9 @@ The letters of the output are *kept*.
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-Two ways are equal if their tuples have the same axes in the same order. A kept letter may be cut in one operand only.
-Every letter is in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an
-entry as a tuple.
+*In the same way* means that both tuples have the same axes in the same order. A kept letter may be cut in one operand
+only. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of` returns
+the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -31,14 +31,14 @@ entry as a tuple.
 |---|---|
 | matmuls of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
 | matmuls of case 4 | `P("x")`, `P(None, "x")`: 4 |
-| specs that are not a sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
+| specs that are no valid sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
 | batch letters, other orders of letters, tuples of axes | below |
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h
-in one operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is
-1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both operands cut b in the same way. But
+y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With `P("x", None, "y")`
+for both operands it is case 1.
 
 ## Going further
 
@@ -49,7 +49,7 @@ The small case is attention scores. What each case costs:
 | `"illegal"` | JAX refuses it |
 | 4 | gather an operand first |
 | 3 | sum afterwards |
-| 2 | gather the operand that is cut first; if the other operand is whole, you can also slice that one and sum (C2) |
+| 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (C2) |
 | 1 | nothing; slicing an operand that is whole is free |
 
 **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
@@ -73,9 +73,9 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Take the equation apart first: which letters are summed, which are kept? Then look at their cuts, not at positions.",
+        "Take the equation apart first: which letters are summed, which are kept? Then look at how the operands cut each letter, not at positions.",
         "Make a dict from letter to axes for each operand. The kept letters decide case 4. The summed letters decide cases 3 and 2.",
-        "Case 4: collect the non-empty cuts of a kept letter in a set; more than one, or an axis in two letters' cuts.",
+        "Case 4: the non-empty cuts of a kept letter differ between the operands, or one axis cuts two kept letters.",
     ]
 )
 def classify(eq, spec_a, spec_b):
@@ -118,7 +118,7 @@ def classify(eq, spec_a, spec_b):
     ],
 )
 def partial_sum_bytes(I, J, K, X, Y, Z):
-    """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
+    """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} runs on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}. Partial sums are float32.
     How many MB is the partial sum on each device, before anything is reduced?"""
     return 4 * I * K / (X * Z)
 
@@ -130,12 +130,12 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
     hints=[
         "How many axes are in use, and which dimension does each cut?",
-        "Choose j axes in an order. Then put borders into that row, so that r dimensions get r parts, which may be empty.",
+        "Choose j axes to use, and put them in a row. Then put borders into the row, so that r dimensions get r parts, which may be empty.",
         "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to set the borders",
     ],
 )
 def how_many_shardings(r, k):
-    """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? None of the sizes is 1,
-    and every dimension can be divided by all of them."""
+    """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? No axis has
+    size 1, and the product of all axis sizes divides every dimension."""
     # j axes in a row, cut into r parts, one for each dimension
     return sum(math.perm(k, j) * math.comb(j + r - 1, r - 1) for j in range(k + 1))

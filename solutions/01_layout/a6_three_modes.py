@@ -13,8 +13,8 @@ from.
 | Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
 | Manual | one device's block | `in_specs` and `out_specs` say it | you wrote it |
 
-**Write** `matmul_auto`, `matmul_explicit` (the grader gives it a mesh with Explicit axes, and sets that mesh) and
-`matmul_manual` (with `jax.shard_map`).
+**Write** `matmul_auto`, `matmul_explicit` (for it, the grader sets a mesh with Explicit axes) and `matmul_manual` (with
+`jax.shard_map`).
 
 | | shape | layout |
 |---|---|---|
@@ -27,14 +27,14 @@ from.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| C[I_X, K] by one all-gather of C over y | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
+| one all-gather of C over y gives C[I_X, K] | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
 | 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
-| Auto, Explicit: the compiler puts the all-gather in, you write none | | |
+| Auto, Explicit: the compiler inserts the all-gather, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
 In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
 compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
-say how they are cut. A constraint to another layout is an error there: `reshard` moves a value.
+say how they are cut. In this mode a constraint to another layout is an error: `reshard` moves a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -66,7 +66,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
 
 @exercise.task(
     hints=[
-        "Multiply first, then say where C must be. Which layout does A @ B have before anything moves?",
+        "Multiply first, then state the layout that C must have. Which layout does A @ B have before anything moves?",
         "Write two constraints, one after the other: the layout that costs nothing, then the wanted layout.",
         "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
     ]
@@ -92,7 +92,7 @@ def matmul_auto(a, b, *, mesh):
 def matmul_explicit(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard.
 
-    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and is set.
+    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and jax.set_mesh has set it.
     Returns: float32[I@x, K].
     """
     return jax.sharding.reshard(a @ b, P("x", None))

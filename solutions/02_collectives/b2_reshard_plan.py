@@ -27,10 +27,10 @@ dict. All dimensions divide evenly.
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
-| an axis that no longer cuts a dimension; an axis that newly cuts one, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
+| plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
 
-Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
-plan's layout at the end and its bytes.
+Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
+`run_plan` returns a plan's layout at the end and its bytes.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
@@ -40,8 +40,8 @@ all-gather and a slice send 0.75 MB.
 
 ## Going further
 
-The order matters: cut early and gather late. Some layouts have a still cheaper plan, which cuts along an idle axis and
-gathers again.
+The order matters: cut early and gather late. Some changes of layout have a still cheaper plan, which slices along an
+axis of copies and gathers along it again.
 
 **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 
@@ -90,8 +90,8 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
 @exercise.function(
     hints=[
-        "Take one axis of the mesh at a time: what does it cut before and after? Then think about the order.",
-        "The change of an axis decides its step, one of five kinds. run_plan gives the bytes of each order that works: take the cheapest.",
+        "Take one axis of the mesh at a time: what does it cut in src, and what in dst? Then think about the order of the steps.",
+        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. run_plan gives the bytes of each order that works: take the cheapest.",
         "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
     ]
 )
@@ -100,7 +100,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 
     Args:
         src, dst: a tuple with one axis or None per dimension.
-        unreduced: a tuple of the axes along which devices hold partial sums; no axis of src.
+        unreduced: a tuple of the axes along which devices hold partial sums. src has none of these axes.
         shape: the whole array's dimensions. mesh_shape: the size of every axis.
     Returns: a list of tuples, such as [("slice", "y", 1), ("all_reduce", "x")].
     """
@@ -130,7 +130,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
     hints=[
         "Which step is cheapest for large arrays, and which step costs nothing?",
-        "A slice of copies is free. Slice along y first, then reduce-scatter the rest along x.",
+        "Devices along y hold copies, so a slice along y sends nothing. Slice first, then reduce-scatter along x.",
         "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
     ],
 )

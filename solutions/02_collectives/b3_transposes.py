@@ -29,20 +29,21 @@ which takes one cotangent block per device, y, to one cotangent block per device
 |---|---|
 | value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
+| your own collective | JAX does not make it, by `jax.vjp`, `jax.linear_transpose` or a gradient |
 
 - The forward pass copies an element to many devices: the element gets the *sum* of their cotangents.
-- It adds an element to others: the element gets the whole cotangent of the sum.
-- It moves an element: the cotangent comes back from the target.
+- The forward pass adds an element to others: the element gets the whole cotangent of the sum.
+- The forward pass moves an element: the cotangent comes back from the target.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
 **Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
-88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. With the mean, (5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
 
 ## Going further
 
-**JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices,
-so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
+**JAX.** `jax.vjp` does this for you. With `check_vma=True` JAX knows more: the result of `psum` is equal on all
+devices, so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
 
 **In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. In the
 backward pass, a pipeline's shift goes in the opposite direction.
@@ -63,7 +64,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 8}, {"x": 3}], stars=2)
     out_specs=P("x"),
     hints=[
         "A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?",
-        "It adds the cotangents of its own rows. One collective adds and cuts at once.",
+        "The owner adds the cotangents of its own rows. One collective adds and cuts at once.",
         "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)",
     ],
 )
@@ -76,7 +77,7 @@ def all_gather_t(y):
     out_specs=P("x"),
     hints=[
         "Row block i of every device was added into device i's result. Which cotangent does this block get, and from which device?",
-        "It gets device i's cotangent, unchanged. So every device needs the cotangents of all devices, in order.",
+        "Row block i gets device i's cotangent, unchanged. So every device needs the cotangents of all devices, in order.",
         "jax.lax.all_gather(y, 'x', axis=0, tiled=True)",
     ],
 )
@@ -89,7 +90,7 @@ def reduce_scatter_t(y):
     out_specs=P("x"),
     hints=[
         "A device's block was added into the result of every device. Each of those results has a cotangent.",
-        "So each device gets the sum of all cotangents.",
+        "Each device gets the sum of the cotangents of all devices.",
         "jax.lax.psum(y, 'x')",
     ],
 )
@@ -131,7 +132,7 @@ def shift_t(y):
     model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
     hints=[
         "Which collective is the transpose of an all-gather?",
-        "It is a reduce-scatter of the whole cotangent, which has 4 bytes per number.",
+        "The transpose is a reduce-scatter of the whole cotangent, which has 4 bytes per number.",
         "bytes of the float32 cotangent, times (X − 1) / X",
     ],
 )

@@ -32,7 +32,7 @@ and add up.
 | slice first | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 
 After an all-gather `shard_map` cannot see that all devices hold the same value, so `out_specs=P()` needs
-`check_vma=False`. After `psum` it can see it.
+`check_vma=False`. After `psum`, `shard_map` can see this.
 
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the array
 that is gathered or reduced. W: both-way bandwidth of a link.
@@ -43,8 +43,8 @@ FLOPs.
 
 ## Going further
 
-**In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster
-where the result is small, as in decoding (C5).
+**In real systems.** FSDP gathers first: its weight is the operand that is cut. Slicing first is faster where the result
+is small, as in decoding (C5).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 """
@@ -82,7 +82,7 @@ def matmul_gather_first(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "A device holds some columns of A. Which rows of B do they meet?",
+        "A device holds some columns of A. Which rows of B do these columns multiply?",
         "Cut B's rows over x in in_specs: to cut a whole array costs nothing. The local matmuls give partial sums.",
         "in_specs=(P(None, 'x'), P('x', None)) and jax.lax.psum(a @ b, 'x').",
     ]
@@ -148,8 +148,8 @@ question = {
     **question,
     hints=[
         "Which array does the collective move, and how large is it when it is whole?",
-        "It all-gathers `A`, bfloat16[I, J].",
-        "V / W with V = 2 · I · J bytes and W both ways",
+        "`matmul_gather_first` all-gathers `A`, bfloat16[I, J].",
+        "V / W with V = 2 · I · J bytes and W the both-way bandwidth",
     ],
 )
 def gather_first_time(chip, I, J, K, X):
@@ -161,12 +161,12 @@ def gather_first_time(chip, I, J, K, X):
 @exercise.number(
     **question,
     hints=[
-        "Which array does the collective move now?",
-        "It all-reduces `C`, bfloat16[I, K]: a reduce-scatter and an all-gather.",
+        "Which array does the collective of `matmul_slice_first` move?",
+        "`matmul_slice_first` all-reduces `C`, bfloat16[I, K]: a reduce-scatter and an all-gather.",
         "2 · V / W with V the bytes of `C` in bfloat16",
     ],
 )
 def slice_first_time(chip, I, J, K, X):
-    """On the same ring ({{ X }} {{ chip }} chips, bfloat16, I={{ I }}, J={{ J }}, K={{ K }}): how long does the
+    """On a ring ({{ X }} {{ chip }} chips, bfloat16, I={{ I }}, J={{ J }}, K={{ K }}): how long does the
     communication of `matmul_slice_first` take?"""
     return all_reduce_time(2 * I * K, X, chip)

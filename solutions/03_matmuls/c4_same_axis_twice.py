@@ -77,7 +77,7 @@ def matmul_keep_rows(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "Now device x must end with whole columns of C. Which part of A does it lack?",
+        "Device x must end with whole columns of C. Which part of A does it lack?",
         "All rows of A: gather them along dimension 0, then multiply.",
         "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x').",
     ]
@@ -155,5 +155,5 @@ def keep_columns_budget(seen):
 )
 def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.
-    You may leave `C` either way. How long does the cheaper of the two all-gathers take?"""
+    You may leave `C` cut by rows or by columns. How long does the cheaper of the two all-gathers take?"""
     return all_gather_time(2 * min(I, K) * J, X, chip)

@@ -60,7 +60,7 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Write down four times: arithmetic and communication of each strategy. Which dimensions does each strategy send?",
+        "Write down the arithmetic time and the communication time of each strategy. Which dimensions has the array that each strategy sends?",
         "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
         "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.",
     ]
@@ -145,6 +145,6 @@ def gather_first_total(chip, B, L, D, F, X):
     ],
 )  # fmt: skip
 def reduce_last_total(chip, B, D, F, X):
-    """Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of
+    """Strategy 2 computes two layers, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of
     {{ X }} {{ chip }} chips, in bfloat16. How long do the two matmuls take, one after the other?"""
     return sum(max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * n, X, chip)) for n in (F, D))

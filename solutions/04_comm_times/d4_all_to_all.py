@@ -7,9 +7,9 @@ chip passes every wire on its route, so the busiest wire sets the time.
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
    2·2 chunks to the right,               carries 0→1 whole, half of 0→2
-   0→2 0→3 1→2 1→3,                       and half of 3→1. Opposite chips
-   and 4 to the left                      send half each way round. That
-                                          is 2 = N²/8 chunks
+   0→2 0→3 1→2 1→3,                       and half of 3→1 (opposite chips
+   and 4 to the left                      send half each way round):
+                                          1 + ½ + ½ = 2 = N²/8 chunks
    0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
@@ -26,11 +26,11 @@ chip passes every wire on its route, so the busiest wire sets the time.
 
 | check | chunks on the busiest wire | time, even N | small case |
 |---|---|---|---|
-| rings both ways, even and odd | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
-| rings one way, even and odd | N·(N − 1) / 2 | about V / (2·W1) | |
+| rings that send both ways, even and odd N | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
+| rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | the rows above for each axis, with its n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | for each axis of n chips: the ring's or line's rule above, with n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
 bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -43,8 +43,8 @@ bandwidth of a wire. W = 2·W1: both-way bandwidth.
 An all-to-all also sends tokens to their experts.
 
 **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
-switch it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire
-up and one wire down, so more chips are faster.
+switch it takes V / W1. On rings and lines an all-to-all takes a quarter of the all-gather's time. Behind a switch a
+chunk takes one wire up and one wire down, so more chips are faster.
 
 **Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each
 moves V · n / N bytes. All axes work at once, so the *longest* axis decides.
@@ -64,8 +64,8 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "How many chunks does the busiest wire carry, and how large is a chunk?",
-        "On a line it is the middle wire, because every chip on its left sends to every chip on its right. A wire of a ring carries half as many chunks.",
-        "For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then the largest.",
+        "On a line the middle wire carries the most chunks, because every chip on its left sends to every chip on its right. A wire of a ring carries half as many chunks.",
+        "For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then take the largest.",
     ]
 )
 def exchange_time(bytes, sizes, network, one_way_bandwidth):
@@ -98,7 +98,7 @@ ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
     model="bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link",
     hints=[
         "How far does a byte travel on a ring, on average?",
-        "A quarter of the ring, half as far as the farthest chip. The model contains this already, so V is the whole array.",
+        "On average a byte travels a quarter of the ring, half as far as to the farthest chip. The question's model already contains this quarter, so V is the whole array.",
         "V / (4 · W) with V = 2 · I · J bytes",
     ],
 )
@@ -116,7 +116,7 @@ def ring_exchange_time(chip, N, I, J):
     model="bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass the middle wire",
     hints=[
         "Is the axis of this slice a ring? And which wire carries the most?",
-        "An axis shorter than 16 chips is a line. Each of the X / 2 chips on one side sends a chunk to each of the X / 2 on the other side.",
+        "An axis shorter than 16 chips is a line. Each of the X / 2 chips on one side of the busiest wire sends a chunk to each of the X / 2 chips on its other side.",
         "(X / 2)² chunks of V / X² bytes pass the middle wire one way: divide by W1",
     ],
 )
@@ -135,7 +135,7 @@ def line_exchange_time(chip, X, Y, I, J):
     model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
     hints=[
         "How many chunks does a GPU send, and how many of its chunks stay?",
-        "It sends N − 1 chunks, one to each other GPU of the collective. All leave by its own egress.",
+        "A GPU sends N − 1 chunks at its own egress, one to each other GPU of the collective.",
         "(N − 1) · V / N² / egress with V = 2 · I · J bytes",
     ],
 )  # fmt: skip
@@ -155,7 +155,7 @@ def switch_exchange_time(chip, N, I, J):
     hints=[
         "Which of the two axes is the bottleneck?",
         "The longer axis: chunks travel farther along it. The rings along it share the array.",
-        "V · Y / (4 · X · Y · W), y being the longer axis, with V = 2 · I · J bytes",
+        "V · Y / (4 · X · Y · W) with V = 2 · I · J bytes; y is the longer axis",
     ],
 )  # fmt: skip
 def torus_exchange_time(chip, X, Y, I, J):

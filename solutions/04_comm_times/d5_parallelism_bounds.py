@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
-*bounds*: how small a batch and how many tensor-parallel chips are possible before the links set the pace. The layer is
+Arithmetic and communication of a training step overlap; the step takes the longer time. Their times' ratio
+gives the smallest batch and the highest tensor-parallel degree. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -13,8 +13,8 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 
 **Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
 `(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
-`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped* means that the links need
-no longer than the arithmetic.
+`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped*: communication takes no
+longer than arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|
@@ -27,7 +27,7 @@ no longer than the arithmetic.
 
 | check | rule |
 |---|---|
-| the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
+| the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
 | `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F / (Y·MX), B / (X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y = N |
@@ -36,25 +36,22 @@ no longer than the arithmetic.
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
-three. TP alone: Y < MY · F/α = 12.9 on one axis.
+**Bounds**, from arithmetic equal to communication. FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP)
+alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X = √(B·N·MX/(F·MY)). DP between
+slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
+
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
+alone: Y < 12.9. FSDP on two axes with TP on one needs 99.
 
 ## Going further
 
-**Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
-arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
-gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations
-in front of the layer and reduce-scatters them behind it.
+**Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two matmuls. The backward pass has twice
+the arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass
+it gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers
+activations before the layer and reduce-scatters them after it.
 
-**Bounds.** Set arithmetic equal to communication.
-
-- DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
-- FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With
-  the numbers of the small case, on two axes and one: 99 tokens per chip.
-- DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
-
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
-communications instead of overlapping them, which asks for four times the batch.
+**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the
+times of the two communications, so it asks for four times the batch.
 """
 
 import math
@@ -94,14 +91,15 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 @exercise.function(
     hints=[
         "Try every X. How long do the weights and the activations take, up to common factors?",
-        "Forward, without 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
+        "The forward times without the common factor 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
         "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
     ]
 )
 def best_split(B, F, N, MX, MY):
-    """Return the (X, Y) that minimizes the longer forward communication, that of weights (FSDP) or of activations.
+    """Return the (X, Y) that minimizes the longer of two forward times: of weights (FSDP) and of activations.
 
-    Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
+    Args: as for mlp_times; N is the number of chips, a power of two.
+    Returns: (X, Y), powers of two with X·Y = N, from (1, N) to (N, 1).
     """
     X = min((2**k for k in range(N.bit_length())), key=lambda X: max(F * X / N / MX, B / X / MY))
     return X, N // X
@@ -124,8 +122,8 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     ],
 )
 def fsdp_least_batch(chip, N, T):
-    """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. From which
-    *global* batch on, in tokens, is the communication fully overlapped?"""
+    """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. What is the
+    least *global* batch, in tokens, at which the communication is fully overlapped?"""
     return N * link_intensity(chip) / 3
 
 
@@ -152,14 +150,14 @@ def tensor_most_chips(chip, D, F):
     params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [11264, 14336, 17408, 20480, 24576, 28672]},
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
     hints=[
-        "At the best X and Y both collectives take equally long. How long is that, per token?",
+        "At the best X and Y both collectives take equally long. How long does each take, per token?",
         "Set the weights' time over two axes and the activations' time over one equal to the arithmetic, and multiply the two equations.",
         "(C / W)² / (2 · F)",
     ],
 )
 def mixed_least_batch(chip, N, F):
-    """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, with the best X and Y.
-    From how many tokens *per chip* on is the communication fully overlapped?"""
+    """A model trains with FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, with the best X and Y.
+    What is the least number of tokens *per chip* at which the communication is fully overlapped?"""
     return link_intensity(chip) ** 2 / (2 * 1 * F)
 
 
@@ -176,7 +174,7 @@ def mixed_least_batch(chip, N, F):
     ],
 )
 def best_fsdp_chips(B, F, N):
-    """FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
+    """A model trains with FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
     batch. Which X (chips along the FSDP axis, not rounded) is best?"""
     return math.sqrt(B * N * 2 / F)
 
@@ -189,11 +187,11 @@ def best_fsdp_chips(B, F, N):
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
     hints=[
         "How many FLOPs does one slice compute, and how many bytes does it send over the slow network?",
-        "In the backward pass each weight costs a slice 4 FLOPs per token and 4 bytes. Both are shared by all chips of the slice.",
+        "In the backward pass a slice computes 4 FLOPs per token and sends 4 bytes for each weight. Its chips share this work.",
         "(number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
     ],
 )
 def dcn_least_batch(chip, dcn, P, n):
     """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s one way into the data-centre network; between slices only
-    gradients are all-reduced. From which global batch of *all slices* on, in tokens, is that fully overlapped?"""
+    gradients are all-reduced. What is the least global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?"""
     return P * CHIPS[chip].bf16 / (dcn * 1e9)

@@ -1,7 +1,7 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
-to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
+Chips of a ring have wires to their neighbours only. Every collective repeats one step, the *hop*: all devices send to
+the next device at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
 Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
@@ -34,14 +34,14 @@ device receives zeros. So a ring without its last pair, (N − 1, 0), gives wron
 bandwidth of a link.
 
 **Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
-3/4 of the array. On x=3 it is two hops of 800 bytes.
+3/4 of the array. On x=3 there are two hops of 800 bytes.
 
 ## Going further
 
 The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
 
-**In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-ring; `k` is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 
 ```
 one way: 333.896 us, 7 permutes, 23% of their time overlapped
@@ -71,7 +71,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P(),
     hints=[
         "Which device's shard do you hold after one hop? And after two hops, if you pass on the shard that you just received?",
-        "Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.",
+        "Keep an array of N slots. Fill your own slot. Then, N - 1 times, hop and fill the slot of the device whose shard arrived.",
         "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)",
     ],
 )
@@ -136,7 +136,7 @@ def ring_gather_bytes(I, J, X):
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
     hints=[
         "Which bandwidth does a one-way ring have?",
-        "Only one direction of each link works: W1, half of W. There are X − 1 hops of a shard.",
+        "Only one direction of each link carries data: W1, half of W. There are X − 1 hops of a shard.",
         "(X − 1) · (2 · I · J / X) / W1",
     ],
 )

@@ -25,12 +25,12 @@ work like a bus: load all chunks, and at each stop unload the chunk for that dev
 
 | check | rule, per device | small case |
 |---|---|---|
-| rows were cut, now columns are | | |
+| the rows were cut, now the columns are cut | | |
 | `ppermute` is the only collective | | |
 | at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6, 43,200 bytes |
 
-Each `ppermute` must be a rotation of the ring. A rotation by k places passes k wires, or N − k the other way if these
-are fewer. You may go both ways round.
+Each `ppermute` must be a rotation of the ring. A rotation by k places passes k wires, or N − k wires the other way
+round if that is fewer. You may go both ways round.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`; a chunk has
 V/N². W1: one-way bandwidth of a link.
@@ -40,14 +40,14 @@ then 1 chunk: 6 chunk-hops, 43,200 bytes.
 
 ## Going further
 
-Sort the chunks by distance, not by number. Then the chunk to unload is always the first. An all-gather from hops would
+Sort the chunks by distance, not by number. Then the chunk to unload is always the first. The all-gather of E1 would
 send 3 blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
 
-**Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the
-wires. That takes a quarter of the all-gather's time.
+**Both ways round.** If each chunk goes the shorter way round, each device makes only about N²/4 chunk-hops, spread over
+twice the wires. That takes a quarter of the all-gather's time.
 
-**In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-ring; `k` is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 
 ```
 from hops: 185.419 us, 7 permutes, 4% of their time overlapped
@@ -56,7 +56,7 @@ compute k─               k             k           k        k      k    k─kk
 link x+   permute········ permute······ permute···· permute· P····· P···  P·
 ```
 
-**In real systems.** Tokens on their way to experts, and Ulysses attention, on torus networks.
+**In real systems.** On torus networks, all-to-alls bring tokens to their experts and serve Ulysses attention.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
 """
@@ -101,7 +101,7 @@ call = exercise.call(
 
 @exercise.check(call, points=1.5, public=True)
 def ring_trade_value(seen):
-    """ring_all_to_all: rows were cut, now columns are"""
+    """ring_all_to_all: the rows were cut, now the columns are cut"""
     expect_close(seen.out, seen.a)
 
 

@@ -21,7 +21,7 @@
 | `w` | [D, F/Y] | `P(None, "y")` |
 | returns | [B/X, F/Y] | `P("x", "y")` |
 
-All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
+All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 
 **What is checked**
 
@@ -29,7 +29,7 @@ All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 |---|---|---|
 | C equals A @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
-| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
+| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
 | in time, on eight v5e chips | 80 % of what overlap can gain; step ≤ 1.2 · matmuls | |
 | at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
@@ -37,13 +37,13 @@ All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
 W1: one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes: three hops, 900 bytes. Four
-matmuls [5, 15] · [15, 21].
+**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes. A device sends 900 bytes in three
+hops. Four matmuls [5, 15] · [15, 21].
 
 ## Going further
 
-**In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e
-chips, which form a ring; `D` is a matmul and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e
+chips, which form a ring. In the picture `D` is a matmul and `P` is a hop; times are in us.
 
 ```
 right: 9,069.576 us, 7 permutes, 100% of their time overlapped
@@ -65,20 +65,20 @@ link y+      P···     P···     ………P···
 **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
 that it sends. The third is a `fori_loop`: receive, then multiply.
 
-**Loops.** JAX unrolls a Python loop. There the order of lines means nothing: each operation that does not need a hop
-can run beside it, so "receive, then multiply" gives the first picture. A round of `fori_loop` or `scan` ends when all
-operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too with its default
-options (libtpu
-0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. A loop
-that receives, then multiplies gives right values and traffic, but all its hops are exposed. `unroll=True` unrolls it.
-Options can change this: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e compiler gathers the next layer of an FSDP
-loop beside this round's matmul.
+**Loops.** JAX unrolls a Python loop. In an unrolled loop the order of lines does not matter: each operation that does
+not need a hop can run beside that hop. So "receive, then multiply" runs as in the first picture. A round of `fori_loop`
+or `scan` ends when all operations in it have ended, and nothing of the next round begins before that. The TPU compiler
+also keeps the rounds apart with its default options (libtpu 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if
+hop and matmul *of one round* do not need each other. A loop that receives, then multiplies gives right values and
+traffic, but all its hops are exposed. `unroll=True` unrolls it. Options can change this: with
+`xla_tpu_enable_ici_ag_pipelining=true` the v5e compiler gathers the next layer of an FSDP loop beside this round's
+matmul.
 
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
 long as a matmul, gathering first is faster, and the ring only saves memory. F3 uses both directions.
 
-**What v5e does with `a @ w`.** Gathering first is not it. Under `jit`, with these sizes and shardings and no options, the
-compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+**What v5e does with `a @ w`.** It does not gather first. Under `jit`, with these sizes and shardings and no options,
+the compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
 
 ```
                     on the core                on the wires
@@ -88,8 +88,8 @@ round 1             2 shards, 2,860 us         a hop each way
 round 2             as round 1                 as round 1
 ```
 
-These are the compiler's own cycles at 1.5 GHz: 12,146 us of matmuls. For the ring that you write here they are
-9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
+The times are the compiler's own cycles at 1.5 GHz: its matmuls take 12,146 us in all. For the ring that you write here
+the matmuls take 9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
 
 **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An
 exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
@@ -109,7 +109,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3)
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Which rows of W does the matmul of a shard of A need? The shard that you hold after t hops comes from t devices before you.",
+        "Which rows of W does the matmul of a shard of A need? The shard that you hold after t hops comes from the device t places before you.",
         "In each of N rounds, send the shard that you hold, multiply it, and add. Only then take the shard that has arrived.",
         "arriving = jax.lax.ppermute(a, 'y', ring); c += a @ rows[(me - hop) % n]; a = arriving",
     ],
@@ -159,7 +159,7 @@ narrow = exercise.timing(
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
     hints=[
         "Which block travels, and how many hops does it make?",
-        "The shard of A: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
+        "The shard of A travels: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
         "(Y − 1) · 2 bytes · (B / X) · (D / Y)",
     ],
 )
@@ -179,7 +179,7 @@ HOPS = (
     hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C", "F = Y · C / W1"],
 )  # fmt: skip
 def ag_matmul_hides_from(chip, Y):
-    """`ag_matmul` in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
+    """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
     must `W[D, F]` have at least, with F counted over all devices?"""
     return Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
@@ -200,8 +200,8 @@ def hop_and_product(chip, B, D, F, Y):
     ],
 )  # fmt: skip
 def ag_matmul_time(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (D over y) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}], each in a
-    separate `ag_matmul`, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two take, one after the
-    other?"""
+    """A[{{ B }}, {{ D }}] (y cuts D) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}], each in a
+    separate `ag_matmul`, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two calls take, one after
+    the other?"""
     times = [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
     return sum((Y - 1) * max(hop, product) + product for hop, product in times)

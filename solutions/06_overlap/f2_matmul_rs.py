@@ -22,7 +22,7 @@ at a time: compute the next block while the sum travels.
 | `w` | [F/Y, D] | `P("y", None)` |
 | returns | [B/X, D/Y] | `P("x", "y")` |
 
-All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
+All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 
 **What is checked**
 
@@ -30,7 +30,7 @@ All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 |---|---|---|
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
-| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
+| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
 | in time, on eight v5e chips | 75 % of what overlap can gain; step ≤ 1.35 · matmuls | |
 | never the partial sums of all N blocks at once | | |
@@ -40,13 +40,14 @@ A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be
 **Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of a device's rows of `Out`.
 W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
 
-**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four
-matmuls [5, 21] · [21, 15].
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes. A device sends 900 bytes in three
+hops. Four matmuls [5, 21] · [21, 15].
 
 ## Going further
 
-**In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
-chips, which form a ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
+chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
+us.
 
 ```
 right: 12,021.875 us, 7 permutes, 100% of their time overlapped
@@ -61,7 +62,7 @@ link y+       P··     P··………     P··
 
 all matmuls first: 17,323.294 us, 7 permutes, 0% of their time overlapped
         │0                  │5,000             │10,000             │15,000
-compute product═════════════════════════════════════k  k  k   k  k   k  k  k
+compute matmul══════════════════════════════════════k  k  k   k  k   k  k  k
 link y+                                             P·· P· P··P·· P··P·· P··
 ```
 
@@ -69,10 +70,10 @@ link y+                                             P·· P· P··P·· P··P�
 matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
 overlap: there the hop needs the matmul. Unrolled, both give the first picture.
 
-**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
-right here.
+**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. The grader
+accepts both.
 
-**In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+**In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """
@@ -140,7 +141,7 @@ narrow = exercise.timing(
     model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
     hints=[
         "Which array travels, and in which dtype?",
-        "The running sum of one block of the result: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
+        "The running sum of one block of the result travels: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
         "(Y − 1) · 4 bytes · (B / X) · (D / Y)",
     ],
 )
@@ -179,11 +180,11 @@ def hop_and_product(chip, B, F, D, Y):
     hints=[
         "How long does each of the two programs take for one matmul?",
         "One after the other: Y block matmuls, then (Y − 1) / Y · V / W. Overlapped: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "subtract the second from the first for both matmuls, and add the two differences",
+        "for both matmuls subtract the overlapped time from the time one after the other; then add the two differences",
     ],
 )  # fmt: skip
 def matmul_rs_time_saved(chip, B, F, G, D, Y):
-    """Two matmuls on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}] · W[{{ F }}, {{ D }}], then
+    """Two matmuls run on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}] · W[{{ F }}, {{ D }}], then
     T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]; y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
     whole matmuls that each end in `jax.lax.psum_scatter`?"""
     saved = 0

@@ -26,27 +26,28 @@ Send half of each block one way round and half the other way, so that a hop take
 |---|---|---|
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
-| in one direction at most ⌊N/2⌋ blocks, or N − 1 larger halves | | 540 bytes with halves |
-| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
+| in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
+| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| in time, on eight v5e chips: matmuls run beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 · matmuls) | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
-halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only once). A
-matmul may be split into parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
+one. You may halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only
+once). A matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180
-bytes: 540 bytes each way, 1080 in all.
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three rounds sends half
+of it, 180 bytes, each way: 540 bytes each way, 1080 in all.
 
 ## Going further
 
 In `both_ways_matmul_rs` the halves of each sum travel in opposite directions. If all sums go one way round, the step
 takes 1.6 times as long as its matmuls.
 
-**In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
-chips, which form a ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
+chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
+us.
 
 ```
 one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
@@ -67,7 +68,7 @@ link y+ P····P···P····P···P····P···P····P···P···�
 ```
 
 **In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
-reads and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
+reads and writes all of `C`, or takes half the rows. Compare the memory traffic of halved rows and halved columns.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """
@@ -138,7 +139,7 @@ HALVES = "half of a block goes each way; a hop takes its bytes / W1, one directi
     model="half of each shard goes each way; 1 MB is 10^6 bytes",
     hints=[
         "Which part of a shard does one direction carry?",
-        "Half of it, in each of Y − 1 hops.",
+        "One direction carries half of a shard in each of Y − 1 hops.",
         "(Y − 1) · 2 bytes · (B / X) · (D / Y) / 2",
     ],
 )
@@ -177,13 +178,13 @@ def hop_and_products(chip, B, D, F, Y):
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
     hints=[
         "By how much does a round become shorter, for each W?",
-        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; both ways the hop is half as long.",
+        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; if you go both ways, the hop is half as long.",
         "for each W: (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
     ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (D over y) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}],
-    in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much time do two `both_ways_ag_matmul` save,
-    compared with two `ag_matmul`, which go one way?"""
+    """A[{{ B }}, {{ D }}] (y cuts D) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}],
+    in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much time do two calls of
+    `both_ways_ag_matmul` save, compared with two calls of `ag_matmul`, which go one way?"""
     times = [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
     return sum((Y - 1) * (max(hop, products) - max(hop / 2, products)) for hop, products in times)

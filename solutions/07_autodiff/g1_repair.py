@@ -2,7 +2,7 @@
 
 Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
 differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if
-an operand does, and `psum` over x ends the variation. JAX refuses a program whose types do not fit.
+an operand does, and the result of `psum` over x does not vary along x. JAX refuses a program whose types do not fit.
 
 ```
    broken_decay   start    zeros        f32[6]        equal on all devices
@@ -25,11 +25,11 @@ A *cast* makes a type varying, and changes no number.
 
 | check | rule | small case |
 |---|---|---|
-| `squares`: value | the sums of rows, cut over x, and of columns, whole | |
+| `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
 | `decay`, `means`: value | the result, whole on every device, and its gradient | |
 | each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
 
-Leave `check_vma` on. Turned off, `decay` has the right values and still fails. Without types JAX takes the result
+Leave `check_vma` on. If it is off, `decay` has the right values but fails a check. Without types JAX takes the result
 of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
 
 **Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
@@ -42,7 +42,7 @@ of a `psum` for N different arrays. Its backward pass then adds N equal cotangen
 more for each mesh axis that does not cut x.
 
 **In real systems.** JAX's error message itself offers `check_vma=False`. That also silences the message about a
-missing psum. One device's share is then taken for the whole.
+missing psum. JAX then takes one device's share of the sum for the whole sum.
 
 **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
 """
@@ -83,7 +83,7 @@ def broken_means(x, *, mesh):
 @exercise.task(
     hints=[
         "Which of the two results is equal on all devices?",
-        "out_specs may be a tuple, a spec for each result. The first one is cut as the rows of x are.",
+        "out_specs may be a tuple, a spec for each result. The first result is cut as the rows of x are.",
         "out_specs=(P('x'), P())",
     ]
 )
@@ -102,7 +102,7 @@ def squares(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "The message names the carry, its type at the start and its type after a round. Which of the two should it have?",
+        "The message names the carry, its type at the start and its type after a round. Which of the two types does the carry need?",
         "Zeros are equal on all devices. A cast declares that they may vary, and sends nothing.",
         "start = jax.lax.pcast(jnp.zeros(x.shape[2]), 'x', to='varying')",
     ]
@@ -125,7 +125,7 @@ def decay(x, *, mesh):
 @exercise.task(
     hints=[
         "Which rows does the mean of one device include?",
-        "All devices have equally many rows, so the mean of their means is the mean of all rows. It takes one collective.",
+        "All devices have equally many rows, so the mean of their means is the mean of all rows. One collective computes it.",
         "jax.lax.pmean(x.mean(0), 'x')",
     ]
 )
@@ -145,7 +145,7 @@ def means(x, *, mesh):
     model="an all-reduce on a ring takes the longer of X hops of 1 us (X/2 for each of its two phases) and 2 V / W, W both directions of a link",
     hints=[
         "How many all-reduces does the loop run?",
-        "It runs T all-reduces for each of the two sizes. Compare hops and bytes for each size.",
+        "The loop runs T all-reduces for each of the two sizes. Compare hops and bytes for each size.",
         "T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
     ],
 )

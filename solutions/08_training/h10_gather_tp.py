@@ -1,8 +1,8 @@
 """# H10 Tensor parallelism that gathers after every layer
 
-This is the plainest way to cut a stack of layers. Each device has some columns of every weight and computes
+This is the simplest way to cut a stack of layers. Each device has some columns of every weight and computes
 these columns of the layer's result. An all-gather makes the result whole for the next layer. Lectures show
-its forward pass; here you write its backward pass, too.
+the forward pass; here you write the backward pass, too.
 
 ```
               every device                       device d alone
@@ -36,18 +36,18 @@ Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may 
 **Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh.
 
 **Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 per device.
-Forward pass: 3 · 216 = 648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864.
+Forward pass: 3 · 216 = 648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864 in all.
 
 ## Going further
 
-**Why no fewer bytes**, if weights stay on their devices. In the backward pass device d needs dh of its own columns
-only. h is whole everywhere, so those columns give its columns of the gradient of w, and its part of the next {dh}.
-Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other devices: a
-reduce-scatter. Only dx must be whole, which also takes a gather. dy needs no communication: an all-gather's transpose
-is a reduce-scatter, but of a partial cotangent, and dy is whole.
+**Why fewer bytes are not enough** if weights stay on their devices. In the backward pass device d needs dh of its own
+columns only. h is whole everywhere, so from those columns d computes its columns of the gradient of w, and its part of
+the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other
+devices: a reduce-scatter. Only dx must be whole, which also takes a gather. dy needs no communication. The transpose
+of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
 
-**In real systems.** Weights are cut by columns and by rows in turn (H5). Such a layer waits for half as many
-collectives.
+**In real systems.** Weights are cut by columns and by rows in turn (H5). Such a stack waits for half as many
+collectives as the stack of this exercise.
 
 **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
 """
@@ -105,7 +105,7 @@ def gather_tp(x, ws, dy):
     model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",
     hints=[
         "Which second step does an all-reduce have after its reduce-scatter?",
-        "It also gathers, which takes V / W more. The first layer needs no dh for a layer below it.",
+        "An all-reduce also gathers, which takes V / W more. The all-reduce of the first layer gives dx, not the dh of a layer below.",
         "(L − 1) · V / W with V = 2 · B · D bytes",
     ],
 )

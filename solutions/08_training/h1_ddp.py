@@ -1,8 +1,8 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change it
-without an error:
+devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
   over real rows.
@@ -37,8 +37,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps is that of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns, also if devices have equal rows | |
-| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+| dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
@@ -47,8 +47,8 @@ for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
 ## Going further
 
-**In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
-of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
+**In real systems.** `DistributedDataParallel`. Trainers of language models have divided the loss by the number of
+tokens on each device, or in each micro-batch. The loss looked right, and short sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """
@@ -109,7 +109,7 @@ def ddp_step(params, x, y, real, key, *, mesh):
 )
 def ddp_loss(A, B, a, b):
     """Two devices have 512 tokens each. On the first, {{ A }} tokens are real and have the mean loss {{ a }}. On the second, {{ B }} tokens are
-    real and have the mean loss {{ b }}. The others are padding. What is the loss of the batch?"""
+    real and have the mean loss {{ b }}. All other tokens are padding. What is the loss of the batch?"""
     return (A * a + B * b) / (A + B)
 
 
@@ -119,7 +119,7 @@ def ddp_loss(A, B, a, b):
     params={"chip": ["v4p", "v5p"], "M": [600, 1100, 1700], "T": [1536, 4096, 8192], "N": [8, 16]},
     model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
     hints=[
-        "Which three times follow one another?",
+        "Which three parts of the step run one after the other?",
         "Forward 2 and backward 4 FLOPs per parameter and token of one chip, then the all-reduce of 2 bytes per parameter.",
         "6 · parameters · T / C + 2 · V / W",
     ],

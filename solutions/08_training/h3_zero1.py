@@ -1,8 +1,9 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
-With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
-gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them. With
+ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices gather the
+new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes than plain data
+parallelism.
 
 ```
         one device of four                      all devices
@@ -25,7 +26,7 @@ y)²` over all rows and columns. Let g be the gradient of all parameters togethe
 | `opt` m, v | float32[S], zeros at first | `P("dp")` |
 | `opt` t | int32[]: steps done | whole |
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
-| returns | (params, opt, loss before the step) | in their layouts above; loss whole |
+| returns | (params, opt, loss before the step) | layouts as above; the loss is whole |
 
 S is a multiple of N and at least the number of parameters. You choose the order of the parameters in m and v.
 
@@ -35,7 +36,7 @@ S is a multiple of N and at least the number of parameters. You choose the order
 |---|---|---|
 | value | after each of five steps loss, parameters and t are those of AdamW on one device | |
 | layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
-| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 more for single numbers | 792 bytes |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 bytes more for single numbers | 792 bytes |
 
 **Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
 
@@ -64,7 +65,7 @@ OPT = exercise.given({"m": P("dp"), "v": P("dp"), "t": P()})
 
 @exercise.task(
     hints=[
-        "A device updates 1/N of the elements. Which numbers of the summed gradient does it need? Which devices hold the rest of the norm?",
+        "A device updates 1/N of the elements. Which numbers of the summed gradient does it need? Which devices hold the other terms of the norm?",
         "Ravel gradients and parameters, and pad both to S. psum_scatter the gradients, slice your part of the parameters, update it, all_gather.",
         "g = psum_scatter(pad(ravel_pytree(grads)[0]), 'dp', tiled=True); g /= maximum(1, sqrt(psum(sum(g**2), 'dp')))",
     ]
@@ -108,7 +109,7 @@ def zero1_step(params, opt, x, y, *, mesh):
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
     hints=[
         "Which of the arrays does ZeRO-1 cut?",
-        "Only the two moments. Weights are whole on each chip. The parameters are V · D + L · 12 · D².",
+        "ZeRO-1 cuts only the two moments. Weights are whole on each chip. The parameters are V · D + L · 12 · D².",
         "2 bytes · parameters + 2 · 4 bytes · parameters / N",
     ],
 )

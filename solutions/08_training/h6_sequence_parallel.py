@@ -20,7 +20,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `train(x, layers, dy)`: x, dy, returned y, dx | float32[S/N, D] | rows over tp |
 | `layers`, returned gradients of Σ(y · dy): w1, w2 | float32[D, F/N], float32[F/N, D] | cut over tp |
 | scale, bias | float32[D] | whole |
-| `drop(x, seed, *, rate)` | float32[S/N, D] to the same | rows over tp |
+| `drop(x, seed, *, rate)`: x, result | float32[S/N, D] | rows over tp |
 
 `drop` sets a number to 0 with probability `rate` and divides the others by 1 − `rate`.
 
@@ -29,12 +29,12 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | check | rule, per device | small case |
 |---|---|---|
 | `train`: y and gradients | those of one device | |
-| `train`: what is sent | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
+| `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | and all-reduces of 2D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; the matmul of `hidden` at most twice, other matmuls once | |
-| `train`: memory | on tp=8: a device keeps of each layer only its rows and its `hidden`, no gathered [S, D] | |
-| `drop`: value | the share of zeros, equal on copies, nothing sent | |
-| `drop`: masks | masks depend on seed and place, not on values; those of rows, devices and seeds are independent, also after shifts | |
+| `train`: work | on tp=8: a device normalizes only its own rows; it computes `hidden` at most twice, other matmuls once | |
+| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`, no gathered rows [S, D] | |
+| `drop`: value | a share of about `rate` becomes 0; copies stay equal; nothing is sent | |
+| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if shifted | |
 
 **Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
 
@@ -44,15 +44,15 @@ five send 81,000 per layer. Gradients of `scale` and `bias`: 2 · 3/4 · 720 = 1
 ## Going further
 
 **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of its gradient. Add
-parts. Copies would be averaged, but there are none here. The gradients of `w1` and `w2` need no sum, because the
-gathers brought all rows.
+parts. Copies would be averaged, but these gradients are not copies. The gradients of `w1` and `w2` need no sum,
+because the gathers brought all rows.
 
 **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each
 layer. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep the
 first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
 
-**In real systems.** Megatron's sequence parallelism. Some frameworks were released without the sum of the norms'
-gradients. The loss still goes down, but the devices' scales drift apart.
+**In real systems.** Megatron's sequence parallelism. Some released frameworks did not sum the norms' gradients. The
+loss still goes down, but the devices' scales drift apart.
 
 **Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.
 """

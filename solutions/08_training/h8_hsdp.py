@@ -28,8 +28,8 @@ columns.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of all rows, and its norm, laid out as above | |
-| far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
-| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
+| far | over rep: 2 (R−1)/R · V/S bytes, and 32 bytes more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 bytes more | 720 + 32 bytes |
 
 So a device has to sum all M micro-batches before it sends anything.
 
@@ -41,8 +41,8 @@ So a device has to sum all M micro-batches before it sends anything.
 
 ## Going further
 
-**In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). There `rep` is the data-centre
-network between nodes or pods.
+**In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). In such meshes `rep` runs over the
+data-centre network between nodes or pods.
 
 **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
 """

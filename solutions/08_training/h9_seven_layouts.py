@@ -37,32 +37,32 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 |---|---|
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
-| | no matmul twice; in 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and mixtures |
+| | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
+| `hides_behind` | the list, also for other axis names and mixed layouts |
 
 Allowed: permutes in place of a collective.
 
 **Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times W is the both-way bandwidth of a link.
 
-**Small case.** float32, B=20, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [20, 24]:
-1440. In 7, 3/4 of W[12, 24] and 1/2 of C[5, 24]: 864 + 240.
+**Small case.** float32, B=20, E=24, x=4, y=2. Bytes per layer: scheme 2 sends 3/4 of W, 1728. Schemes 5 and 6
+send 3/4 of [20, 24], 1440. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240.
 
 ## Going further
 
-**In time**, as the course's clock lays it out with profile *ideal*: three layers of float32[16384, 16384] and 32,768
-rows on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S`
-is a reduce-scatter, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: three layers of float32[16384, 16384] and 32,768
+rows on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core, `G` is an
+all-gather and `S` is a reduce-scatter; times are in us.
 
 ```
 scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped
         │0            │20,000
-compute k       product═D══════product═
+compute k       matmul══matmul═matmul══
 link x+ G·······G·······G······
 link x- G·······G·······G······
 
 scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time overlapped
         │0            │20,000       │40,000       │60,000        │80,000
-compute product═               product═              product═
+compute matmul══               matmul══              matmul══
 link x+         reduce_scatter·        S·············        reduce_scatter·
 link x-         reduce_scatter·        S·············        reduce_scatter·
 ```
@@ -72,11 +72,11 @@ beside the core, but no reduce-scatter. In both profiles the collectives of sche
 
 **Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
 collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
-other parts, in 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
+other parts, in layout 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
 
 **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
-longer than the matmul. In 2 a matmul takes as long as the gather that it overlaps if a chip's rows equal its FLOP/s
-divided by a link's byte/s (D5).
+longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of rows is its
+FLOP/s divided by a link's byte/s (D5).
 
 **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
 exercise is layout 6 in hops; here that is F3.
@@ -105,7 +105,7 @@ SCHEMES = exercise.given(
 @exercise.task(
     hints=[
         "For each axis, ask which dimensions it cuts: the rows or columns of A, the rows or columns of W. Which data does a device lack?",
-        "If an axis cuts the batch and W, gather W. If it cuts the columns of A and the rows of W, it leaves partial sums. If it cuts the columns of A alone, or of C alone, gather that array.",
+        "If an axis cuts the batch and W, gather W. If it cuts the columns of A and the rows of W, it leaves partial sums. If it cuts only the columns of A, gather A. If it cuts only the columns of C, gather C.",
         "scheme 6: a = jax.lax.all_gather(a, 'x', axis=1, tiled=True) @ w; scheme 5: a = jax.lax.psum_scatter(a @ w, 'x', scatter_dimension=1, tiled=True)",
     ]
 )
@@ -113,7 +113,8 @@ def stack(a, ws, *, mesh, scheme):
     """Return A · ws[0] · ws[1] · ..., with the result of each layer laid out as A.
 
     Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
-    Returns: float32[B, E], sharded as a. In 4 JAX cannot see that the gathered array is equal along y: use check_vma=False.
+    Returns: float32[B, E], sharded as a. In scheme 4 JAX cannot see that the gathered array is equal along y: use
+        check_vma=False.
     """
     act, weight = SCHEMES[scheme]
 
@@ -179,8 +180,8 @@ def hides_behind(act, weight, hops):
 )  # fmt: skip
 def mixed_layer_time(chip, B, L, E, X, Y):
     """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of a {{ Y }}x4x{{ X }} slice of {{ chip }}: x and y
-    wrap around. Take a layer in the middle of a deep stack. How long do a batch of {{ B }} rows and a batch of {{ L }} rows take in it,
-    one after the other?"""
+    wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch of {{ B }} rows and a batch of
+    {{ L }} rows, one after the other?"""
     gather = all_gather_time(2 * E * E / Y, X, chip)
 
     def scatter(rows):

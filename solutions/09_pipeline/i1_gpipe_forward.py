@@ -27,9 +27,9 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | check | rule, per device | small case |
 |---|---|---|
 | outputs | the last device has the outputs, the others zeros | |
-| gradients | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
+| gradients | JAX's gradients of `ws` and `x` through your ticks equal those of one device | |
 | collectives | permutes and no other collective | |
-| ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
+| ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch | 8 ticks |
 
 Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides by the length of each
 row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 · NaN
@@ -37,14 +37,14 @@ is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
-**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of them, so the bubble is 3/8. With M=27 it is
-3/30.
+**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8. With M=27 it
+is 3/30.
 
 ## Going further
 
-**In time**, as the course's clock lays it out with profile *ideal*, ticks unrolled: P = 4, M = 5, two layers of float32[4096,
-4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a matmul, `k` other work of the
-core, `P` a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*, ticks unrolled: P = 4, M = 5, two layers of
+float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips. In the picture `D` is a matmul,
+`k` other work of the core, `P` a hop; times are in us.
 
 ```
 24,302.753 us, 7 permutes, 0% of their time overlapped
@@ -53,9 +53,9 @@ compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD  
 link pp+     P···     P···     P···    P···     P···    P····    P···
 ```
 
-A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
-hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
-profile also lets permutes run beside the core.
+A matmul waits for the hop before it, and the hop waits for the matmul before it. If a stage takes d and a hop takes h,
+the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own profile also
+lets permutes run beside the core.
 
 **In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
 weights and gradients.

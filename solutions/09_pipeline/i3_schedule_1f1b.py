@@ -27,7 +27,7 @@ alternates one forward and one backward (1F1B) takes equally long, and keeps few
 
 | check | rule | P=4, M=8 |
 |---|---|---|
-| complete | every device has F and B of every micro-batch once, one in a tick | 16 cells |
+| complete | every device has F and B of every micro-batch once, at most one in a tick | 16 cells |
 | order | every cell comes in a later tick than the cell that it needs | |
 | ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
 | in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
@@ -62,7 +62,7 @@ exercise = Exercise(stars=3)
         "How many forwards does device s run before its first backward? Which cells follow?",
         "Each device has a list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
         "other backwards. Go tick by tick: a device runs its next cell if the results that the cell needs are there.",
-        "You can also compute the ticks: F of micro-batch i on device s is in tick s + 2 * i, and B in tick 2 * P - 1 - s + 2 * i. They never fall into one tick. Why?",
+        "You can also compute the ticks: F of micro-batch i on device s is in tick s + 2 * i, and B in tick 2 * P - 1 - s + 2 * i. A device's F and B never fall into one tick. Why?",
     ]
 )
 def schedule_1f1b(P, M):
@@ -103,7 +103,7 @@ def schedule_1f1b(P, M):
     model="bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is 2^20 bytes",
     hints=[
         "How many micro-batches does stage s hold at most?",
-        "It holds P − s, but never more than M. Add these over all stages.",
+        "Stage s holds P − s micro-batches, but never more than M. Add these numbers over all stages.",
         "the sum over s = 0 ... P − 1 of the smaller of P − s and M, times 2 · T · D bytes",
     ],
 )
@@ -120,8 +120,8 @@ def in_flight_memory(P, M, T, D):
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [8, 24, 40], "T": [2048, 4096], "D": [6144, 8192]},
     model="arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is computed again",
     hints=[
-        "How many slots of forward plus backward does the schedule have?",
-        "It has M + P − 1 slots, and a slot takes f + b = 3 f.",
+        "How many forwards, and how many backwards, follow one another from the start of a step to its end?",
+        "M + P − 1 forwards and M + P − 1 backwards. A forward and a backward together take f + b = 3 f.",
         "(M + P − 1) · 3 · (4 matmuls · 2 · T · D² FLOPs) / C",
     ],
 )

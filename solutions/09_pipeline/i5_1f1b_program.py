@@ -29,10 +29,10 @@ in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the d
 |---|---|---|
 | value | loss and gradient are those of one device | |
 | ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
-| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; a stash of M inputs fails | 4 inputs |
 
-On pp=4 the clock also counts ticks: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a loop,
-because the grader cannot follow unrolled ticks.
+On pp=4 the clock also counts ticks: with these small arrays a tick takes as long as its hop, 1 us. Write the ticks as a
+loop, because the grader cannot follow unrolled ticks.
 
 Allowed: F and B of two micro-batches in one tick, which takes M + 2P − 2 ticks and a stash of 2P − 1 inputs; a copy of
 the stash in each tick.
@@ -49,7 +49,7 @@ and B. B computes the stage again, so it has three times the matmuls of F. The s
 GPipe's takes (M + P − 1) · 4. The program saves memory and costs time. If each device has its own program, 1F1B also
 takes (M + P − 1) · 4.
 
-**Both in one tick.** The allowed form has M + 2P − 2 ticks of 4 units.
+**Both in one tick.** A program with an F and a B in each tick has M + 2P − 2 ticks of 4 units.
 
 **In real systems.** Megatron and DeepSpeed use 1F1B, with a separate program on each device.
 
@@ -81,8 +81,8 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose by the tick's parity?",
-        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So in each tick "
-        "pairs of neighbours swap, and in the next tick the other pairs swap. Put two ticks into each round of a loop.",
+        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So every second "
+        "pair of neighbours swaps arrays in one tick, and the pairs between them in the next tick. Put two ticks into each round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
     ],
@@ -157,7 +157,7 @@ def stash_saved(M, P, T, D):
     model="only arithmetic, at the peak rate; a tick takes as long as a B, which computes the stage again",
     hints=[
         "How many ticks does the program have, and how long does a tick take?",
-        "It has 2 · (M + P − 1) ticks. Each takes as long as a B, which computes the stage again and its gradients: 3 times the forward FLOPs.",
+        "The program has 2 · (M + P − 1) ticks. Each tick takes as long as a B, which computes the stage again and its gradients: 3 times the forward FLOPs.",
         "2 · (M + P − 1) · 3 · (2 layers · 2 · T · D² FLOPs) / C",
     ],
 )

@@ -121,7 +121,7 @@ def ulysses_value(seen):
 
 @exercise.check(call, points=1, public=True, after=ulysses_value)
 def ulysses_traffic(seen):
-    """ulysses: all-to-alls only, and each of the four arrays is sent once"""
+    """ulysses: all-to-alls only, and q, k, v and the result are sent once each"""
     expect_only(seen, "all_to_all")
     numbers = 2 * seen.q.size + seen.k.size + seen.v.size
     n = seen.mesh["x"]

@@ -9,8 +9,8 @@ represent.
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results have a placement too, it follows
-from the placements of the operands. So placements are types, and a program can be checked before it runs.
+Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
+array, that array's placement follows from the placements of the operands. So placements are types, and a program can be checked before it runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -70,7 +70,7 @@ def einsum_rule(equation, placements):
     """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     operands, out = equation.split("->")
     terms = operands.split(",")
@@ -90,7 +90,7 @@ def einsum_rule(equation, placements):
 @exercise.function(
     hints=[
         "Take two devices and small numbers, one of them negative, as in the small case. What is the result, and what should it be?",
-        "All four work on whole and cut arrays, if x and y have equal placements. Which ops have f(a + b) = f(a) + f(b)?",
+        "All four ops work on whole and cut arrays, if x and y have equal placements. Which ops have f(a + b) = f(a) + f(b)?",
         "if len(set(placements)) > 1 or ('P' in placements and op in ('relu', 'add_one')): raise ValueError",
     ]
 )
@@ -98,7 +98,7 @@ def elementwise_rule(op, placements):
     """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     places = set(placements)
     if len(places) > 1:
@@ -134,7 +134,7 @@ def pending_bytes(B, N, E, F, H, X):
     model="device (i, j) has index i along x and j along y; in a tuple the first axis makes the largest blocks",
     hints=[
         "Which part of dimension j does device (i, j) hold in each operand?",
-        "In `A` it holds part i · Y + j, in `B` part j · X + i. Count the devices for which these are equal.",
+        "Device (i, j) holds part i · Y + j in `A` and part j · X + i in `B`. Count the devices for which the two numbers are equal.",
         "i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
     ],
 )

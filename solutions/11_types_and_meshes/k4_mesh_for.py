@@ -24,7 +24,7 @@ the fast links.
 | | returns |
 |---|---|
 | `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
-| `groups(mesh, axes)` | lists of ranks that differ along these axes only |
+| `groups(mesh, axes)` | lists of ranks that differ along `axes` only |
 | `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of the given mesh (any order) |
 
 **What is checked**
@@ -53,8 +53,8 @@ of cp, such as [0, 4], stays in a node.
 **A bad order.** If tp were outermost in the small case, [0, 8, 16, 24] would be a group of tp, with each rank in a
 different node.
 
-**In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others the data axes.
-cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+**In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others put the data
+axes outermost. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
 
 **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.
 """
@@ -95,7 +95,7 @@ def mesh_for(strategies, devices, node):
 @exercise.function(
     hints=[
         "Write the ranks into an array of the mesh's shape. Which dimensions do the ranks of one group run along?",
-        "Move those dimensions to the end, then make rows of as many ranks as a group has.",
+        "Move the dimensions of the given axes to the end, then make rows of as many ranks as a group has.",
         "np.moveaxis(ranks, moved, range(-len(moved), 0)).reshape(-1, size).tolist()",
     ]
 )
@@ -158,7 +158,7 @@ def tp_outermost_time(T, L, B, D):
     where=lambda P, R, S, C, T: C != T == R and P * R * S * C * T <= 4096,
     model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
     hints=[
-        "Over which axes are weights gathered, and how far apart are their ranks?",
+        "Over which axes are weights gathered, and how far apart are the ranks of one group?",
         "Weights are gathered over dp_shard and cp. tp is inside these axes, and pp and dp_replicate are outside. So one group lies within S · C · T consecutive ranks.",
         "S · C · T / 8, with 8 ranks in each node",
     ],

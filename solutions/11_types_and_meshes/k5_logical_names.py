@@ -64,7 +64,7 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Which order decides, that of the dimensions or that of the rules? Write the outer loop over it.",
+        "Which order decides, that of the dimensions or that of the rules? Write the outer loop in that order.",
         "While you go through the rules, remember the entry of each name so far (also None), and the taken axes.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]

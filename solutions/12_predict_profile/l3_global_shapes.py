@@ -85,7 +85,7 @@ def axes(groups, mesh):
 
 @exercise.function(
     hints=[
-        "Your `device_groups` of L1 makes the grid, except for its last step. Go along one dimension of the grid: along which axis do neighbours differ?",
+        "Your `device_groups` of L1, without its last step, makes the grid. Go along one dimension of the grid: along which axis do neighbours differ?",
         "Between entries 0 and 1 of the line, the innermost axis changes. If it has size s, the next axis changes between entries 0 and s.",
         "step = 1; while step < len(line): [a] = axes([[line[0], line[step]]], mesh); names.insert(0, a); step *= mesh[a].",
     ]
@@ -125,12 +125,12 @@ def grid(text):
     params={"B": [96, 160, 224], "K": [512, 768], "F": [1536, 2560], "X": [4, 8], "Y": [16, 32], "Z": [2]},
     hints=[
         "Are the shapes in the profile those of one device, or of the whole array?",
-        "They are the shapes of one device. x cuts the rows of `%h` and y its columns; z makes copies.",
+        "The shapes are those of one device. x cuts the rows of `%h` and y its columns; z makes copies.",
         "2 · (B · X) · (K · Y) · F",
     ],
 )  # fmt: skip
 def whole_product(B, K, F, X, Y, Z):
     """On a mesh x={{ X }}, y={{ Y }}, z={{ Z }} a profile shows `%d = bf16[{{ B }},{{ F }}] dot(%h, %w)`, where `%h` is `bf16[{{ B }},{{ K }}]` with
     `sharding={devices=[{{ X }},{{ Y }},{{ Z }}]<=[{{ X * Y * Z }}] last_tile_dim_replicate}`, `%w` is `bf16[{{ K }},{{ F }}]` with `F` whole, and
-    `all-reduce(%d)` over y follows. How many FLOPs does the matmul of the whole arrays take?"""
+    `all-reduce(%d)` over y follows. How many GFLOP does the matmul of the whole arrays take?"""
     return 2 * B * X * K * Y * F

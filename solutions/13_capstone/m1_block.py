@@ -14,17 +14,17 @@ units.
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** `block(params, x, *, mesh)` with one `jax.shard_map`. First x ← x + attention(norm(x)), then
+**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then
 x ← x + MLP(norm(x)). Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is
-`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the part of one device as its own function: M2 uses
-it.
+`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the function of
+one device, which `jax.shard_map` maps, on its own: M2 starts from it.
 
 | | shape | layout |
 |---|---|---|
 | `params` | float32, shapes beside `PARAMS` | `PARAMS` |
 | `x`, result | float32[B, T, D] | `ROWS`: a device has B/dp texts and T/sp of their positions |
 
-JAX differentiates `block`: leave `check_vma` on.
+JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradients need.
 
 **What is checked**
 
@@ -35,18 +35,20 @@ JAX differentiates `block`: leave `check_vma` on.
 | forward, tp | two all-reduces of its rows | 1440 bytes |
 | forward, sp | K and V of its heads gathered | 1296 bytes |
 | forward, dp | nothing | |
-| backward, tp | as many bytes as forward, and the gradients of both scales | 1440 + 80 bytes |
-| backward, sp | twice the forward bytes | 2592 bytes |
-| backward, dp and sp | one all-reduce of its parameters over both axes | 6960 bytes |
+| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 1440 + 80 bytes |
+| backward, sp | at most twice the forward bytes | 2592 bytes |
+| backward, dp and sp | one all-reduce of its parameters' gradients over both axes | 6960 bytes |
+| work | at most one more forward pass of matmuls | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
-The budget for sp lets you gather K and V again in the backward pass.
+The budget for sp lets you gather K and V again in the backward pass. `jax.checkpoint` or a barrier ties the gathers to
+that pass, as in H4.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
 **Small case.** B=6, T=12, D=10, 6 heads of 3, F=78, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An
 all-reduce over tp sends 720 bytes. K is [3, 6, 3, 3], 648 bytes, and gathering K and V sends 1296 bytes. A device has
-1160 parameters, 4640 bytes. Their all-reduce over four devices sends 2 · 3/4 · 4640 bytes.
+1160 parameters, 4640 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 4640 bytes.
 
 ## Going further
 
@@ -142,13 +144,13 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
 
 @exercise.table(
     points=1,
-    params=SIZES,
+    params=SIZES | {"T": [16384, 32768, 65536]},
     where=lambda sp, tp, **_: sp != 2 * tp,  # else rows and keys take equally long
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
         "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
-        "Rows are [b, T/sp, D], with four all-reduces. K and V are [b, T, D/tp], with two gathers and two reduce-scatters. Parameters are 12·D²/tp numbers, all-reduced once.",
+        "Rows are [b, T/sp, D], with four all-reduces. K and V are [b, T, D/tp], with two gathers and two reduce-scatters. The parameters' gradients have 12·D²/tp numbers, with one all-reduce.",
         "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp.",
     ],
 )
@@ -171,9 +173,9 @@ def block_times(chip, dp, sp, tp, b, T, D):
     },
     model=BOOK,
     hints=[
-        "How long does each of the four take?",
-        "Compute all four times, as in `block_times`. If all run at the same time, the longest decides.",
-        "the part with the longest time",
+        "How long does each of the four parts take?",
+        "Compute all four times, as in `block_times`. If all parts run at the same time, the longest part decides.",
+        "Compute the four times. The bottleneck is the part with the longest time.",
     ],
 )
 def block_bottleneck(chip, dp, sp, tp, b, T, D):

@@ -42,7 +42,7 @@ def ring(mesh: Mapping[str, int], dims: Mapping[str, int]) -> Explained:
     return program(mesh, dims, [hops], 2 * math.prod(dims.values()) / n, 4 * dims["J"] * dims["K"])
 
 
-def test_counts_and_bytes_are_put_by_the_size_of_axes_and_dimensions() -> None:
+def test_suggested_lines_express_amounts_by_axes_and_dimensions() -> None:
     programs = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
     assert check_lines(programs) == [
         'expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})',
@@ -52,7 +52,7 @@ def test_counts_and_bytes_are_put_by_the_size_of_axes_and_dimensions() -> None:
 
 
 @pytest.mark.parametrize("line", range(3))
-def test_the_lines_are_words_that_hold_and_are_not_loose(line: int) -> None:
+def test_a_suggested_line_passes_its_programs_and_fails_one_more_round(line: int) -> None:
     programs = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
     text = check_lines(programs)[line]
     for p in programs:
@@ -70,28 +70,28 @@ def as_seen(p: Explained, collectives: Sequence[Collective] | None = None, extra
     return Seen(p.mesh, p.dims, collectives=found, memory=p.memory + extra, flops=dots, dot_flops=dots)
 
 
-def test_what_does_not_talk_says_so_and_what_has_no_formula_says_nothing() -> None:
+def test_lines_forbid_absent_collectives_and_omit_amounts_without_a_formula() -> None:
     assert check_lines([program(mesh, dims) for mesh in MESHES for dims in SIZES]) == ["expect_collectives(seen)"]
     odd = [program(mesh, dims, memory=1000 + 7 * i) for i, mesh in enumerate(MESHES) for dims in SIZES]
     assert check_lines(odd) == ["expect_collectives(seen)"]
     assert check_lines([]) == []
 
 
-def test_an_axis_of_one_device_is_left_out_as_the_word_leaves_it_out() -> None:
+def test_a_suggested_line_ignores_axes_of_one_device_as_the_check_does() -> None:
     def one(mesh: Mapping[str, int]) -> Explained:
         return program(mesh, SIZES[0], [collective("all_reduce", "y")] if mesh["y"] > 1 else [])
 
     assert check_lines([one(mesh) for mesh in MESHES])[0] == 'expect_collectives(seen, all_reduce={"y": 1})'
 
 
-def test_joint_axes_and_groups_of_some_devices() -> None:
+def test_joint_axes_get_one_line_and_groups_of_some_devices_none() -> None:
     joint = [program(m, SIZES[0], [collective("all_gather", "x", "y", sent=m["x"])]) for m in MESHES[:2]]
     assert check_lines(joint)[0] == 'expect_collectives(seen, all_gather={("x", "y"): 1})'
     pairs = [program(m, SIZES[0], [collective("all_gather", "x", sent=0, partial=True)]) for m in MESHES]
     assert check_lines(pairs) == []
 
 
-def test_a_count_that_cannot_be_read_has_no_line() -> None:
+def test_a_collective_of_unknown_count_gets_no_suggested_line() -> None:
     unknown = [program(m, SIZES[0], [collective("permute", "x", count=None, sent=0)]) for m in MESHES]
     assert check_lines(unknown) == []
 
@@ -103,7 +103,7 @@ def test_a_count_that_cannot_be_read_has_no_line() -> None:
     below=st.sets(st.sampled_from("xy")),
     less=st.sampled_from(["", "x", "y"]),
 )
-def test_a_product_of_sizes_is_found_again(factor: int, above: set[str], below: set[str], less: str) -> None:
+def test_formula_expresses_any_product_of_sizes(factor: int, above: set[str], below: set[str], less: str) -> None:
     """Another text may mean the same; it has to give the same values."""
     programs = [program(mesh, dims) for mesh in MESHES[:2] for dims in SIZES]
 
@@ -117,7 +117,7 @@ def test_a_product_of_sizes_is_found_again(factor: int, above: set[str], below: 
         assert eval(text, {"seen": as_seen(p)}) == pytest.approx(value(p))
 
 
-def test_timing_calls_get_lines_about_time_and_spoil_no_others() -> None:
+def test_timing_calls_get_time_budgets_and_change_no_other_line() -> None:
     right, late = ring_in_time(7, 41.9, 41.9), ring_in_time(7, 5.4, 41.9)
     hidden = dataclasses.replace(
         right, collectives=tuple(dataclasses.replace(c, hidden=c.each, exposed=0) for c in right.collectives)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from grader.authoring.keys import key_problems, worked_keys
-from grader.exercise import AuthorError, Exercise, Question
+from grader.exercise import AuthorError, Exercise, Question, Scenario
 from tests.made_up import made_up
 
 
@@ -33,20 +34,35 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
         ("How many GiB?", "GiB", 5 * 2**30, []),
         ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB. Return seconds, bytes or FLOP and not GiB, or choose another prefix"]),
         ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP and not us, or choose another prefix"]),
-        ("How many bytes?", "B", 1e12, []),  # a base unit has no other prefix to confuse it with
+        ("How many bytes?", "B", 1e12, []),  # the unit has no prefix that could be wrong
         ("How many chips?", "", 1e9, []),
-        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, and its unit, 'ms', is the unit of a time"]),
-        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long', a time, and its unit, 'MB', is the unit of an amount of data"]),
+        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, but unit='ms' is the unit of a time"]),
+        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long', a time, but unit='MB' is the unit of an amount of data"]),
         ("How many GB per second?", "GB/s", 1e9, []),
-        ("How many tokens does it take, and how long?", "ms", 1, []),  # the unit belongs to one of the two questions
+        ("How many tokens does it take, and how long?", "ms", 1, []),  # the unit fits one of two questions
+        ("How many tokens are made in one second (tokens/s)?", "tokens/s", 100, []),
         ("How many apples?", "ms", 1, []),
+        ("How many GiB?", "MiB", 1e6, ["fn: the text asks 'how many GiB', but an answer without a unit is read in MiB: name one unit in the text and in unit=..."]),
+        ("How many GB?", "GiB", 1e9, ["fn: the text asks 'how many GB', but an answer without a unit is read in GiB: name one unit in the text and in unit=..."]),
+        ("How many Gbit?", "GB", 1e9, ["fn: the text asks 'how many Gbit', but an answer without a unit is read in GB: name one unit in the text and in unit=..."]),
+        ("How many bytes?", "MB", 1e6, ["fn: the text asks 'how many bytes', but an answer without a unit is read in MB: name one unit in the text and in unit=..."]),
+        ("How long in ms?", "us", 1e-3, ["fn: the text asks 'in ms', but an answer without a unit is read in us: name one unit in the text and in unit=..."]),
+        ("How long does it take (ms)?", "us", 1e-3, ["fn: the text asks 'ms', but an answer without a unit is read in us: name one unit in the text and in unit=..."]),
+        ("What size has it in units of GB?", "MB", 1e6, ["fn: the text asks 'of GB', but an answer without a unit is read in MB: name one unit in the text and in unit=..."]),
+        ("How large is it, as GB?", "MB", 1e6, ["fn: the text asks 'as GB', but an answer without a unit is read in MB: name one unit in the text and in unit=..."]),
+        ("How long does the second of 3 ms take?", "us", 1e-3, []),
+        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but an answer without a unit is read in ones: name one unit in the text and in unit=..."]),
+        ("The link's bandwidth in GB/s is 45, its latency in ns is 3. How many us?", "us", 1e-3, []),
+        ("Of 8 GB, how many MB does `a[in GiB]` take in {{ GiB }} parts?", "MB", 1e6, []),
+        ("How many percent?", "percent", 0.25, []),
+        ("How many percent?", "percent", 25, ["fn: with I=1 the key is 2500 percent. Return a share, 0.25 for 25 percent, or give Scenario(most=...) if more than 100 percent is right"]),
     ],
 )  # fmt: skip
 def test_a_key_in_a_wrong_unit_is_reported(text: str, unit: str, value: float, told: list[str]) -> None:
     assert list(key_problems(question(text, unit, value))) == told
 
 
-def test_a_table_is_looked_at_column_by_column() -> None:
+def test_the_keys_of_a_table_are_checked_column_by_column() -> None:
     exercise = Exercise()
 
     @exercise.table(points=1, columns={"bytes": "MiB", "time": "us"}, params={"I": [1, 2]}, title="a title")
@@ -58,7 +74,7 @@ def test_a_table_is_looked_at_column_by_column() -> None:
     assert list(key_problems(sent)) == [told]
 
 
-def test_a_label_is_the_title_or_a_sentence_and_no_fragment() -> None:
+def test_a_label_that_is_a_sentence_fragment_is_reported() -> None:
     exercise = Exercise()
 
     def asked(text: str, title: str = "") -> list[str]:
@@ -74,12 +90,12 @@ def test_a_label_is_the_title_or_a_sentence_and_no_fragment() -> None:
     ]
     assert asked("The cache is cut by heads. Its PartitionSpec?", "The layout of the cache") == []
     assert asked("How is the cache cut?") == []
-    with pytest.raises(AuthorError, match="title is "):
+    with pytest.raises(AuthorError, match="`title` is "):
         asked("How is the cache cut?", "two\nlines")
 
 
 @pytest.mark.parametrize("partial", [True, False])
-def test_an_entry_that_every_draw_has_earns_nothing_alone(partial: bool) -> None:
+def test_partial_credit_for_an_entry_equal_in_every_draw_is_reported(partial: bool) -> None:
     exercise = Exercise()
 
     @exercise.table(points=1, columns={"bytes": "MiB", "hops": ""}, params={"I": [1, 2]}, partial=partial)
@@ -87,5 +103,35 @@ def test_an_entry_that_every_draw_has_earns_nothing_alone(partial: bool) -> None
         """How many MiB does a device send, in how many hops?"""
         return {"bytes": I * 2**20, "hops": 4}
 
-    told = "sent: hops is equal in every draw, and partial credit would give points for it"
+    told = "sent: hops has one value in all draws: partial credit would give points for this known number"
     assert list(key_problems(sent)) == ([told] if partial else [])
+
+
+@pytest.mark.parametrize(("most", "told"), [(2.0, False), (1.5, True), (math.inf, True)])
+def test_more_than_100_percent_needs_a_scenario_that_allows_it(most: float, told: bool) -> None:
+    exercise = Exercise()
+    asked = exercise.number(points=1, unit="%", params={"I": [1, 2]}, title="a title")(growth)
+    exercise.scenario(asked, lambda I: Scenario(most=most))
+    assert any("percent" in problem for problem in key_problems(asked)) == told
+
+
+def growth(I: int) -> float:
+    """By how many % does it grow?"""
+    return 0.9 * I
+
+
+@pytest.mark.parametrize(("rtol", "told"), [(1e-12, True), (0.0, True), (1e-5, False), (None, False)])
+def test_a_tolerance_that_rejects_the_key_as_shown_is_reported(rtol: float | None, told: bool) -> None:
+    exercise = Exercise()
+
+    @exercise.number(points=1, unit="us", rtol=rtol, params={"I": [1, 2]}, title="a title")
+    def time(I):
+        """How many us?"""
+        return I / 3e3
+
+    due = (
+        f"time: with I=1 the tolerance of {rtol:g} rejects 333.333 us, the key as reports show it: give a larger rtol"
+        if rtol is not None
+        else ""
+    )
+    assert list(key_problems(time)) == ([due] if told else [])

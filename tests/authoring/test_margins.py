@@ -156,11 +156,11 @@ def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> N
     assert problems("between(whole, 2 * whole)", MISCONCEPTION, STYLE) == []
 
 
-def test_a_budget_that_does_not_say_what_it_separates_is_named(problems: Problems) -> None:
+def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None:
     found = problems("1.5 * whole", MISCONCEPTION)
-    told = "a memory budget is between(right, wrong), the least that a right and the wrong program need"
+    told = "write its memory budget as between(right, wrong), with the least that right programs need and the least that wrong programs need"
     assert found[0] == f"memory on (x=4) with I=8, J=3: {told}"
-    assert len(found) == 4 and all(problem.endswith(told) for problem in found)  # two meshes, two sets of sizes
+    assert len(found) == 4 and all(problem.endswith(told) for problem in found)  # 2 meshes times 2 sets of sizes
 
 
 @pytest.mark.parametrize(
@@ -168,29 +168,32 @@ def test_a_budget_that_does_not_say_what_it_separates_is_named(problems: Problem
     [
         (
             "between(1.2 * whole, 2 * whole)",
-            "between says that a right program needs 115 B at least; the reference takes 96 B, the least of all",
+            "between says that right programs need 115 B at least, but the least is 96 B, by the reference: write that number, or mend the program",
         ),
         (
             "between(whole, 3 * whole)",
-            "between says that a wrong program needs 288 B at least; held_twice takes 192 B, the least of all",
+            "between says that wrong programs need 288 B at least, but the least is 192 B, by held_twice: write that number, or mend the program",
         ),
         ("between(whole, 1.85 * whole)", "the alternative quarter_beside takes 120 B, too close to the budget, 130 B"),
     ],
     ids=["right-is-less", "wrong-is-less", "no-room-for-a-style"],
 )
-def test_a_budget_without_room_is_named(problems: Problems, budget: str, problem: str) -> None:
+def test_a_budget_without_room_on_both_sides_is_reported(problems: Problems, budget: str, problem: str) -> None:
     found = problems(budget, MISCONCEPTION, STYLE)
     assert f"memory on (x=4) with I=8, J=3: {problem}" in found
     assert len(found) == 4
 
 
-def test_a_budget_beyond_which_nothing_goes_is_named(problems: Problems) -> None:
+def test_a_budget_that_no_misconception_exceeds_is_reported(problems: Problems) -> None:
     found = problems("between(whole, 2 * whole)")
-    assert found[0] == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B"
+    assert (
+        found[0]
+        == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B: add one, or choose sizes where one does"
+    )
     assert len(found) == 4
 
 
-def test_sizes_at_which_right_and_wrong_are_alike_are_named(problems: Problems) -> None:
+def test_sizes_at_which_right_and_wrong_programs_cost_alike_are_reported(problems: Problems) -> None:
     found = problems("between(whole, 1.4 * whole)", MISCONCEPTION)
     assert found[0].startswith(
         "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
@@ -198,7 +201,7 @@ def test_sizes_at_which_right_and_wrong_are_alike_are_named(problems: Problems) 
     assert "choose sizes where they differ more" in found[0]
 
 
-def test_a_budget_of_bytes_is_between_like_one_of_memory(declared: Problems) -> None:
+def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) -> None:
     assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.1 * needed)") == []
 
 
@@ -207,11 +210,11 @@ def test_a_budget_of_bytes_is_between_like_one_of_memory(declared: Problems) -> 
     [
         (
             "between(needed / 2, 2 * needed)",
-            "between says that a right program needs 36 B at least; the reference takes 72 B, the least of all",
+            "between says that right programs need 36 B at least, but the least is 72 B, by the reference: write that number, or mend the program",
         ),
         (
             "between(needed, 3 * needed)",
-            "between says that a wrong program needs 216 B at least; sent_with_a_copy takes 144 B, the least of all",
+            "between says that wrong programs need 216 B at least, but the least is 144 B, by sent_with_a_copy: write that number, or mend the program",
         ),
         (
             "between(needed, 2 * needed, at=1.9 * needed)",
@@ -224,24 +227,27 @@ def test_a_budget_of_bytes_is_between_like_one_of_memory(declared: Problems) -> 
     ],
     ids=["right-needs-more", "wrong-needs-less", "no-room-above", "no-room-below"],
 )
-def test_a_budget_of_bytes_without_room_is_named(declared: Problems, budget: str, problem: str) -> None:
+def test_a_byte_budget_without_room_is_reported(declared: Problems, budget: str, problem: str) -> None:
     assert f"sent on (x=4) with I=8, J=3: {problem}" in declared(SENT, SENT_TWICE, BUDGET=budget)
 
 
-def test_amounts_that_are_whole_units_have_half_a_unit_of_room(declared: Problems) -> None:
+def test_amounts_in_whole_units_need_half_a_unit_of_room(declared: Problems) -> None:
     assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.05 * needed, unit=needed / 12)") == []
     assert "sent on (x=4) with I=8, J=3: the reference takes 72 B, too close to the budget, 76 B" in declared(
         SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.05 * needed, unit=needed / 4)"
     )
 
 
-def test_a_wrong_program_on_the_right_side_is_named(declared: Problems) -> None:
+def test_a_wrong_program_within_the_budget_is_reported(declared: Problems) -> None:
     found = declared(SENT, SENT_TWICE, BUDGET="between(needed, 5 * needed)")
-    assert "the misconception sent_with_a_copy fails nothing, it names sent" in found
-    assert "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B" in found
+    assert "the misconception sent_with_a_copy fails nothing, but fails= names sent" in found
+    assert (
+        "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add one, or choose sizes where one does"
+        in found
+    )
 
 
-def test_a_right_program_beyond_the_budget_is_named(declared: Problems) -> None:
+def test_a_right_program_beyond_the_budget_is_reported(declared: Problems) -> None:
     found = declared(SENT, SENT_TWICE, PADDED, BUDGET="between(needed, 2 * needed, at=1.1 * needed)")
     assert "sent on (x=4) with I=8, J=3: the alternative padded takes 108 B, too close to the budget, 79 B" in found
     assert any(problem.startswith("the alternative padded does not pass sent: ") for problem in found)
@@ -255,7 +261,7 @@ def test_a_plain_number_of_collectives_needs_a_misconception_beyond_it(declared:
     ]
 
 
-def test_a_plain_number_that_no_right_program_needs_is_named(declared: Problems) -> None:
+def test_a_plain_number_that_no_right_program_needs_is_reported(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="2") == [
         f"gathers on {sizes}: expect_at_most (all_gather over x) allows 2, and no right program needs more than 1 "
         "(the reference); lower the number, or write between(right, wrong)"
@@ -263,19 +269,21 @@ def test_a_plain_number_that_no_right_program_needs_is_named(declared: Problems)
     ]
 
 
-def test_an_exact_number_of_collectives_needs_a_misconception_with_another(declared: Problems) -> None:
+def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(declared: Problems) -> None:
     exact = TIMES.replace("expect_at_most", "expect_collectives")
     assert declared(exact, SEVERAL, BUDGET="1") == []
-    assert declared(exact, BUDGET="1") == []  # zeroed gathers nothing, and fails the check before
+    # The misconception zeroed has no all-gather, and another check fails it.
+    assert declared(exact, BUDGET="1") == []
     assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
         "gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, and no misconception has "
         f"another number: the reference takes 1; {MEND}"
     )
 
 
-def test_a_plain_number_of_bytes_needs_a_right_program_near_it_and_a_wrong_one_beyond(declared: Problems) -> None:
+def test_a_byte_number_needs_a_right_program_near_it_and_a_wrong_one_beyond(declared: Problems) -> None:
     assert declared(SENT, SENT_TWICE, BUDGET="needed") == []
-    assert declared(SENT, BUDGET="needed") == []  # gathered_twice sends more, and fails the check before
+    # The misconception gathered_twice sends more bytes than needed, and another check fails it.
+    assert declared(SENT, BUDGET="needed") == []
     assert declared(ALONE, BUDGET="needed")[-1] == (
         "sent on (x=4) with I=8, J=3: expect_traffic allows 72 B, and no misconception needs a tenth more: "
         f"zeroed takes 0 B; {MEND}"
@@ -288,8 +296,8 @@ def test_a_plain_number_of_bytes_needs_a_right_program_near_it_and_a_wrong_one_b
     )
 
 
-def test_a_number_that_the_wrong_program_hardly_exceeds_is_named(declared: Problems) -> None:
-    found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * needed")  # the wrong program needs twice as much
+def test_a_number_that_the_wrong_program_hardly_exceeds_is_reported(declared: Problems) -> None:
+    found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * needed")  # the wrong program sends 2 * needed bytes
     assert found[-1] == (
         "sent on (x=4) with I=1012, J=5: expect_traffic allows 27.4 KiB, and no misconception needs a tenth more: "
         f"sent_with_a_copy takes 29.6 KiB; {MEND}"
@@ -306,9 +314,9 @@ def test_a_number_of_no_collectives_needs_a_misconception_that_has_one(declared:
     assert declared(nothing, SENT_ON, NONE=none) == []
 
 
-def test_a_number_of_collectives_has_a_ratio_in_place_of_room(declared: Problems) -> None:
+def test_a_between_of_collectives_must_state_the_least_wrong_number(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 4, at=1)") == []
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 2, at=1)")[0] == (
-        "gathers on (x=4) with I=8, J=3: between says that a wrong program needs 2 at least; "
-        "four_gathers takes 4, the least of all"
+        "gathers on (x=4) with I=8, J=3: between says that wrong programs need 2 at least, but "
+        "the least is 4, by four_gathers: write that number, or mend the program"
     )

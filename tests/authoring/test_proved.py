@@ -40,7 +40,7 @@ def built(course: Course) -> Course:
 
 
 @pytest.mark.slow
-def test_what_is_as_it_was_is_not_proved_again(proof: Proof, tmp_path: Path) -> None:
+def test_an_unchanged_exercise_is_not_proved_again(proof: Proof, tmp_path: Path) -> None:
     place = tmp_path / "course"
     place.mkdir()
     course = built(made_up(place))
@@ -52,16 +52,16 @@ def test_what_is_as_it_was_is_not_proved_again(proof: Proof, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_defect_is_reported_each_time(proof: Proof, tmp_path: Path) -> None:
+def test_verify_reports_a_defect_on_every_run(proof: Proof, tmp_path: Path) -> None:
     place = tmp_path / "course"
     place.mkdir()
     course = built(made_up(place, *WRONG))
-    told = ["the misconception gathered_twice fails traffic, it names traffic, value"]
+    told = ["the misconception gathered_twice fails traffic, but fails= names traffic, value"]
     assert proof(course) == proof(course) == (told, True)
 
 
 @pytest.mark.slow
-def test_what_concerns_the_course_is_looked_at_each_time(proof: Proof, tmp_path: Path) -> None:
+def test_verify_checks_the_course_as_a_whole_on_every_run(proof: Proof, tmp_path: Path) -> None:
     place = tmp_path / "course"
     place.mkdir()
     course = built(made_up(place))

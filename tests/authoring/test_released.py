@@ -48,13 +48,15 @@ def problems(course: Course, workers: Workers) -> list[str]:
     ],
     ids=["plain", "annotated", "star", "annotated value", "annotated call"],
 )
-def test_it_passes_in_every_form(workers: Workers, tmp_path: Path, was: str, becomes: str) -> None:
+def test_a_sound_exercise_passes_as_released_in_every_form(
+    workers: Workers, tmp_path: Path, was: str, becomes: str
+) -> None:
     course = made_up(tmp_path, was, becomes)
     assert problems(course, workers) == []
     assert "expect_close(seen.out, seen.a)" in public_source(course.exercise(NAME))
 
 
-def test_a_check_that_is_not_at_the_top_level_is_named(workers: Workers, tmp_path: Path) -> None:
+def test_a_check_that_is_not_at_the_top_level_is_reported(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, CHECKED, IN_A_LOOP)
     (lacks,) = problems(course, workers)
     assert lacks == "the learners' file lacks value: declare it at the top level of the file, not in a loop or an if"
@@ -63,7 +65,7 @@ def test_a_check_that_is_not_at_the_top_level_is_named(workers: Workers, tmp_pat
 DRAWN = 'A = normal("I", "J", spec=P("x", None))'
 
 
-def test_a_given_class_is_theirs(workers: Workers, tmp_path: Path) -> None:
+def test_learners_get_a_given_class_without_its_decorator(workers: Workers, tmp_path: Path) -> None:
     course = made_up(
         tmp_path, "ROWS = exercise.given(8)", "@exercise.given\nclass Odd(ValueError):\n    pass\n\n\nROWS = 8"
     )
@@ -72,7 +74,7 @@ def test_a_given_class_is_theirs(workers: Workers, tmp_path: Path) -> None:
     assert "\nclass Odd(ValueError):" in stub and "exercise.given" not in stub
 
 
-def test_a_helper_of_public_checks_is_beside_them_and_not_in_the_file(workers: Workers, tmp_path: Path) -> None:
+def test_a_helper_of_public_checks_is_released_but_not_in_the_stub(workers: Workers, tmp_path: Path) -> None:
     helper = "@exercise.helper\ndef whole(seen):\n    expect_close(seen.out, seen.a)\n\n\n"
     course = made_up(tmp_path, CHECKED, helper + CHECKED.replace("expect_close(seen.out, seen.a)", "whole(seen)"))
     assert problems(course, workers) == []
@@ -86,7 +88,7 @@ def test_a_helper_of_public_checks_is_beside_them_and_not_in_the_file(workers: W
         (DRAWN, "if True:\n    PUT = P('x', None)\n" + DRAWN.replace('P("x", None)', "PUT"), "PUT"),
     ],
 )
-def test_what_learners_need_and_do_not_get_is_reported(
+def test_a_name_that_learners_need_and_do_not_get_is_reported(
     workers: Workers, tmp_path: Path, was: str, becomes: str, name: str
 ) -> None:
     course = made_up(tmp_path, was, becomes)

@@ -76,20 +76,21 @@ def test_every_row_and_every_sentence_with_must_is_a_rule() -> None:
     ]  # fmt: skip
 
 
-def test_a_rule_that_nothing_breaks_is_told() -> None:
+def test_a_rule_that_no_misconception_breaks_is_reported() -> None:
     assert list(rule_problems(exercise(summed="f equals"))) == [
-        f"no misconception breaks the rule {rule!r}: quote it in one, breaks=..., or add one" for rule in RULES[1:]
+        f"no misconception breaks the rule {rule!r}: add a misconception, or quote the rule in the breaks=... of one"
+        for rule in RULES[1:]
     ]
 
 
-def test_a_quote_that_the_statement_lacks_is_told() -> None:
+def test_a_quote_that_is_not_in_the_statement_is_reported() -> None:
     quotes = ["no other collective", "must be in the body", "f is equal"]
     assert list(rule_problems(exercise(summed="f equals", gathered=quotes))) == [
-        "the misconception gathered breaks 'f is equal', which is not in the statement"
+        "the misconception gathered has breaks='f is equal', and the statement lacks this text: copy a rule of the statement"
     ]
 
 
-def test_a_check_that_no_misconception_fails_is_told() -> None:
+def test_a_check_that_no_misconception_fails_is_reported() -> None:
     proved = exercise(summed="f equals", gathered=["no other collective", "must be in the body"])
 
     @proved.check(proved.call(proved.tasks["f"]), points=1)
@@ -104,11 +105,11 @@ def test_a_statement_without_the_table_has_no_rules() -> None:
     assert list(rule_problems(exercise("# X1\n\nThe sum must be whole."))) == []
 
 
-def test_checks_that_are_tried_only_after_a_failed_one_are_lost_too() -> None:
+def test_a_failed_check_loses_the_points_of_checks_after_it_as_well() -> None:
     found = exercise()
     assert [lost_points(found, wrong) for wrong in found.misconceptions.values()] == [3, 5]
 
 
-def test_a_quote_is_text() -> None:
-    with pytest.raises(AuthorError, match=r"^breaks names the int 3, not text: quote the statement$"):
+def test_a_quote_that_is_not_text_is_refused() -> None:
+    with pytest.raises(AuthorError, match=r"^`breaks` names the int 3, not a text: quote a rule of the statement$"):
         exercise(summed=3)

@@ -120,20 +120,20 @@ def test_one_more_exercise_changes_only_its_own_line(module: str, changed: list[
         ("name: a\nmodules:\n- id: 01_a\n  title: A\n  exercises:  # none\n\n# end\n", ["+- id: 02_b", "+  title: B", "+  exercises: [new]"]),
     ],
 )  # fmt: skip
-def test_a_module_that_is_not_there_yet_becomes_the_last(text: str, changed: list[str], tmp_path: Path) -> None:
+def test_a_new_module_is_added_as_the_last(text: str, changed: list[str], tmp_path: Path) -> None:
     assert changes(tmp_path, text, "02_b/new") == changed
     lines = (tmp_path / "course.yaml").read_text().splitlines()
     assert lines.index(changed[-1][1:]) < (lines.index("# end") if "# end" in lines else len(lines))
 
 
-def test_a_module_with_the_number_of_another_is_a_misspelt_one(tmp_path: Path) -> None:
+def test_a_module_with_the_number_of_another_is_refused_as_misspelt(tmp_path: Path) -> None:
     course = course_of(tmp_path, CONFIG)
     with pytest.raises(CourseError, match=r"^no module '02_flows'; did you mean '02_flow'\?$"):
         scaffold.new(course, "02_flows/b3")
     assert (tmp_path / "course.yaml").read_text() == CONFIG
 
 
-def test_what_learners_are_given_gets_no_exercise(tmp_path: Path) -> None:
+def test_a_learners_release_refuses_new_exercises(tmp_path: Path) -> None:
     (tmp_path / "course.yaml").write_text(CONFIG)
     with pytest.raises(CourseError) as error:
         scaffold.new(load_course(tmp_path / "course.yaml"), "02_flow/b3")
@@ -156,7 +156,7 @@ def files_in(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_new_course_has_a_name_and_a_seed_of_its_own(there: bool, tmp_path: Path) -> None:
-    folder = tmp_path / "deep" / '2026 "own"'
+    folder = tmp_path / "deep" / '2026 "öwn"'
     if there:
         folder.mkdir(parents=True)
     scaffold.new_course(folder)
@@ -164,6 +164,7 @@ def test_a_new_course_has_a_name_and_a_seed_of_its_own(there: bool, tmp_path: Pa
     course, other = load_course(folder / "course.yaml"), load_course(tmp_path / "other" / "course.yaml")
     assert files_in(folder) == FILES
     assert course.config.name == folder.name and course.solved
+    assert 'name: "2026 \\"öwn\\""' in (folder / "course.yaml").read_text(encoding="utf-8")
     assert course.seed_problem == "" and len(course.config.seed) == 32 and course.config.seed != other.config.seed
     kinds = {name: {t.kind for t in exercise.tasks.values()} for name, exercise in course.exercises.items()}
     assert kinds == {"a1_column_means": {"array"}, "a2_shift": {"body"}, "a3_block": {"function"}, "a4_times": set()}
@@ -178,7 +179,7 @@ def test_limits_and_tolerances_of_a_new_course_are_the_defaults(tmp_path: Path) 
     assert (config.limits, config.tolerances, config.devices) == (fresh.limits, fresh.tolerances, fresh.devices)
 
 
-def test_a_new_course_replaces_nothing(tmp_path: Path) -> None:
+def test_a_new_course_is_refused_where_files_exist(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for place in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(scaffold.ScaffoldError) as error:
@@ -187,7 +188,7 @@ def test_a_new_course_replaces_nothing(tmp_path: Path) -> None:
     assert files_in(tmp_path) == {"notes.txt"}
 
 
-def test_a_new_course_does_not_start_inside_another(tmp_path: Path) -> None:
+def test_a_new_course_inside_another_is_refused(tmp_path: Path) -> None:
     """Where no command would use it."""
     (tmp_path / "course.yaml").write_text(CONFIG)
     with pytest.raises(scaffold.ScaffoldError) as error:
@@ -196,7 +197,7 @@ def test_a_new_course_does_not_start_inside_another(tmp_path: Path) -> None:
     assert files_in(tmp_path) == {"course.yaml"}
 
 
-def test_a_course_that_could_not_be_written_whole_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_course_that_cannot_be_written_whole_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, text: str) -> None:
         if path.name == "course.yaml":
             raise OSError(28, "No space left on device", str(path))
@@ -213,7 +214,7 @@ def test_a_course_that_could_not_be_written_whole_is_none(tmp_path: Path, monkey
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None or sys.platform != "linux", reason="the page's commands are a shell's")
-def test_the_page_on_own_courses_leads_to_a_graded_submission(tmp_path: Path) -> None:
+def test_the_commands_of_the_own_course_page_grade_a_submission(tmp_path: Path) -> None:
     """Its commands as they stand, in an empty folder outside of the checkout."""
     page = (ROOT / "docs" / "own-course.md").read_text(encoding="utf-8")
     commands = "\n".join(re.findall(r"^```\n(.*?)^```", page, re.DOTALL | re.MULTILINE))

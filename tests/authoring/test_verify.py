@@ -9,13 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import declarations, inputs, seeds, verify
+from grader.authoring import declarations, inputs, replaced, seeds, verify
 from grader.authoring.leaks import leaks, told_solutions
+from grader.authoring.learners_texts import learners_texts
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.result import Result
 from grader.course.build import build
-from grader.course.loading import load_course
+from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.course.release import products, usable_products
 from grader.exercise import Call
@@ -50,7 +51,7 @@ def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_
     course = in_two_files(tmp_path, "fails=traffic)", "fails=[value, traffic])")
     grader = Grader(course, "none", here=cast(Any, workers))
     assert list(verify.exercise_problems(course, grader, "x1_gather")) == [
-        "the misconception gathered_twice fails traffic, it names traffic, value"
+        "the misconception gathered_twice fails traffic, but fails= names traffic, value"
     ]
 
 
@@ -61,14 +62,18 @@ def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_
         (
             "    expect_close(seen.out, seen.a)\n",
             "    pass\n",
-            "the misconception zeroed fails traffic, it names value",
+            "the misconception zeroed fails traffic, but fails= names value",
         ),
         (
             "fails=traffic)",
             "fails=[value, traffic])",
-            "the misconception gathered_twice fails traffic, it names traffic, value",
+            "the misconception gathered_twice fails traffic, but fails= names traffic, value",
         ),
-        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
+        (
+            '@exercise.task(hints=["a nudge"])',
+            "@exercise.task",
+            "gather has no hint: give hints=[...], the last one nearest to the solution",
+        ),
         ("return 2 * all_gather_time", "return 1.01 * all_gather_time", "gather_time"),
     ],
     ids=[
@@ -134,18 +139,18 @@ def harmless(a, *, mesh):
 @exercise.number('''
 
 
-def test_what_a_misconception_leaves_behind_decides_about_no_other(problems: Problems, tmp_path: Path) -> None:
+def test_state_left_by_a_misconception_does_not_affect_another(problems: Problems, tmp_path: Path) -> None:
     found = problems(tmp_path, "@exercise.number(", LEAVES_SOMETHING)
-    assert "the misconception harmless fails nothing, it names value" in found
+    assert "the misconception harmless fails nothing, but fails= names value" in found
 
 
-def test_a_question_about_nothing_is_reported(problems: Problems, tmp_path: Path) -> None:
+def test_a_question_about_an_impossible_slice_is_reported(problems: Problems, tmp_path: Path) -> None:
     assert "gather_time: v5p has no slice with rings of 6, with I=1048576" in problems(
         tmp_path, "rings=(4,)", "rings=(6,)"
     )
 
 
-def test_a_misconception_that_passes_graded_what_it_fails_in_public_is_reported(tmp_path: Path) -> None:
+def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -> None:
     """Graders ask all that learners can try, so it cannot be; should it ever, it is said."""
     misconception = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
     about: dict[str, Any] = {
@@ -164,7 +169,7 @@ def test_a_misconception_that_passes_graded_what_it_fails_in_public_is_reported(
     ]
 
 
-def test_a_misconception_that_only_some_seeds_see_is_reported(workers: Workers, tmp_path: Path) -> None:
+def test_a_misconception_that_fails_with_only_some_seeds_is_reported(workers: Workers, tmp_path: Path) -> None:
     """Values that a program sees decide whether the result is wrong."""
     course = made_up(
         tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))"
@@ -177,12 +182,12 @@ def test_a_misconception_that_only_some_seeds_see_is_reported(workers: Workers, 
     assert 0 < len(lucky["value"]) < 20
     found = list(verify.exercise_problems(course, grader, "x1_gather", seeds=20))
     assert (
-        f"the misconception zeroed fails value by luck: it does not fail with {len(lucky['value'])} of 20 seeds"
+        f"the misconception zeroed fails value by luck: the misconception passes with {len(lucky['value'])} of 20 seeds"
         in found
     )
 
 
-def test_a_reference_that_some_seeds_refuse_is_reported(workers: Workers, tmp_path: Path) -> None:
+def test_a_reference_that_fails_with_some_seeds_is_reported(workers: Workers, tmp_path: Path) -> None:
     """Honest work would meet it in another term."""
     helper = "return jax.lax.all_gather(a, "
     course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
@@ -216,23 +221,23 @@ def zeroed_again(a, *, mesh):
 @exercise.number("""
 
 
-def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(workers: Workers, tmp_path: Path) -> None:
+def test_a_check_after_another_tasks_check_is_tried_with_many_seeds(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, "@exercise.number(", AGAIN)
     grader = Grader(course, "none", here=cast(Any, workers))
     assert list(verify.exercise_problems(course, grader, "x1_gather", seeds=3)) == []
 
 
-def test_what_never_reaches_a_misconception_is_as_the_reference_left_it(tmp_path: Path) -> None:
+def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path) -> None:
     exercise = made_up(tmp_path, "@exercise.number(", AGAIN).exercise("x1_gather")
-    assert verify.tasks_reaching(exercise, "gather") == {"gather", "again"}, "again calls gather"
-    assert verify.tasks_reaching(exercise, "again") == {"again"}
+    assert replaced.tasks_reaching(exercise, "gather") == {"gather", "again"}, "again calls gather"
+    assert replaced.tasks_reaching(exercise, "again") == {"again"}
 
 
 @pytest.mark.parametrize(
     ("hidden", "problems"),
     [
         ('{"I": 12, "J": 5}', []),
-        ('{"I": 16, "J": 5}', ["gather: hidden I is even on each device of every mesh"]),
+        ('{"I": 16, "J": 5}', ["gather: the hidden size of I is even on each device of every mesh"]),
         ('{"I": 20, "J": 20}', ["gather: two hidden dimensions are equal"]),
     ],
 )
@@ -241,12 +246,12 @@ def test_hidden_dimensions_that_are_tame_are_reported(tmp_path: Path, hidden: st
     assert isinstance(call, Call) and list(inputs.tame_dims(call)) == problems
 
 
-def test_a_block_that_is_odd_in_public_is_odd_when_hidden(tmp_path: Path) -> None:
+def test_a_hidden_block_that_is_even_where_the_public_one_is_odd_is_reported(tmp_path: Path) -> None:
     course = made_up(tmp_path, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5}', 'dims={"I": 20, "J": 3}, hidden_dims={"I": 24, "J": 5}')  # fmt: skip
     call = course.exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call)
     assert next(inputs.tame_dims(call)) == (
-        "gather: hidden I is even on each device of the mesh {'x': 4}, public I is odd"
+        "gather: the hidden size of I is even on each device of the mesh {'x': 4}, the public size is odd"
     )
 
 
@@ -267,21 +272,23 @@ def test_a_sound_course_has_no_problem(built: Path) -> None:
     assert course_problems(built) == []
 
 
-def test_what_is_not_current_is_reported(built: Path) -> None:
+def test_an_edited_learners_file_is_reported_as_not_current(built: Path) -> None:
     (built / "exercises" / "01_gather" / "x1_gather.py").write_text("edited")
     assert course_problems(built) == ["exercises/01_gather/x1_gather.py is not current; run `shardlings build`"]
 
 
-def test_a_file_that_is_not_listed_is_reported(built: Path) -> None:
+def test_a_file_that_course_yaml_does_not_list_is_reported(built: Path) -> None:
     (built / "solutions" / "01_gather" / "x2.py").write_text("")
-    assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml"]
+    assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml: add it to its module"]
 
 
-def test_the_grading_of_no_exercise_is_reported(built: Path) -> None:
+def test_a_grading_file_without_an_exercise_is_reported(built: Path) -> None:
     folder = built / "solutions" / "01_gather" / "grading"
     folder.mkdir()
     (folder / "x2.py").write_text("")
-    assert course_problems(built) == ["solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml"]
+    assert course_problems(built) == [
+        "solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml: name it after its exercise"
+    ]
 
 
 def test_a_line_of_a_misconception_in_what_learners_get_is_reported(tmp_path: Path) -> None:
@@ -320,14 +327,14 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "problem"),
     [
-        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
-        ("points=1, public=True)", "points=1)", "has no public check, so learners could check nothing"),
-        ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points"),
-        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check"),
-        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks"),
+        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], the last one nearest to the solution"),
+        ("points=1, public=True)", "points=1)", "the exercise has no public check, so learners could check nothing: mark one with public=True"),
+        ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points: give points=... above 0"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of it and an @exercise.check of that call"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks: add an @exercise.misconception(fails=...)"),
     ],
 )  # fmt: skip
-def test_what_is_not_declared_is_reported(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
+def test_a_missing_declaration_is_reported(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     course = made_up(tmp_path, was, becomes)
     if "second" in problem:
         path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
@@ -347,7 +354,7 @@ def test_words_before_going_further_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_pictures_fit_a_terminal() -> None:
+def test_lines_of_pictures_wider_than_a_terminal_are_found() -> None:
     wide, narrow = "x" * 77, "x" * 76
     assert declarations.wide_lines(f"{wide}\n```\n{narrow}\n```\n    {narrow[4:]}\n{wide}") == []
     assert declarations.wide_lines(f"```\n{wide}\n{narrow}\n```\n\n    {wide}") == [wide, f"    {wide}"]
@@ -358,7 +365,7 @@ def test_an_exercise_without_task_or_question_is_reported(tmp_path: Path) -> Non
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     path.write_text('"""# T"""\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n')
     assert list(declarations.declaration_problems(course.exercise("x1_gather"))) == [
-        "has neither a task to write nor a question to answer",
+        "the exercise has neither a task to write nor a question to answer",
     ]
 
 
@@ -393,7 +400,14 @@ def test_a_line_of_every_kind_of_secret_is_a_leak(built: Path, line: str, owner:
     assert found.startswith(f"exercises/a.py holds a line of x1_gather/{owner}: ")
 
 
-def test_what_learners_are_meant_to_get_is_no_leak(built: Path) -> None:
+def test_a_line_that_only_reads_a_part_of_a_value_is_no_leak(built: Path) -> None:
+    read, made, line = 'n_devices = mesh.shape["x"]', 'n_devices = 2 * mesh.shape["x"]', f"    {SOLUTION}\n"
+    course = made_up(built, line, f"    {read}\n    {made}\n{line}")
+    found = list(leaks(course, {"a.py": f"{read}\n{made}\n"}))
+    assert found == [f"exercises/a.py holds a line of x1_gather/secret_helper: {made}"]
+
+
+def test_given_code_public_checks_and_docstrings_are_no_leak(built: Path) -> None:
     course = made_up(built)
     lines = ["return math.prod(a.shape)", "expect_close(seen.out, seen.a)", '"""Gather A[I_X, J] into A[I, J]."""']
     assert list(leaks(course, {"a.py": "\n".join(lines)})) == []
@@ -422,7 +436,7 @@ def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
     }  # fmt: skip
 
 
-def test_what_cannot_be_built_is_reported_in_one_line(built: Path) -> None:
+def test_an_exercise_that_cannot_be_built_is_reported_in_one_line(built: Path) -> None:
     found = course_problems(built, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
     cannot = "x1_gather cannot be used, so its files for learners were not proved; see: shardlings verify x1_gather"
     assert cannot in found
@@ -450,7 +464,9 @@ def test_problems_are_reported_by_exercise_and_counted(workers: Workers, built: 
     course = made_up(built, '@exercise.task(hints=["a nudge"])', "@exercise.task")
     grader = Grader(course, "none", here=cast(Any, workers))
     count = verify.verify(course, grader, ["x1_gather"], problems_of.__setitem__)
-    assert problems_of["x1_gather"] == ["gather has no hint"] and list(problems_of) == ["x1_gather", "course"]
+    assert problems_of["x1_gather"] == [
+        "gather has no hint: give hints=[...], the last one nearest to the solution"
+    ] and list(problems_of) == ["x1_gather", "course"]
     assert count == 1 + len(problems_of["course"])
 
 
@@ -460,20 +476,24 @@ def test_problems_are_reported_by_exercise_and_counted(workers: Workers, built: 
 STATEMENT = "Say what to do.\n"
 
 
+def told(course: Course) -> list[str]:
+    return list(told_solutions(course, learners_texts(course, usable_products(course).texts)))
+
+
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "shown"),
     [
         (STATEMENT, f"```\n{SOLUTION}\n```\n", "the statement shows a line of secret_helper: return jax.lax.all_gather("),
         (STATEMENT, f"Write `{SOLUTION}`.\n".replace('"', "'"), "the statement shows a line of secret_helper: "),
-        ('hints=["a nudge"]', f"hints=[{SOLUTION!r}, 'a nudge']", "hint 1 of gather shows a line of secret_helper: "),
+        ('hints=["a nudge"]', f"hints=[{SOLUTION!r}, 'a nudge']", "hints= of gather shows a line of secret_helper: "),
         ('hints=["a nudge"]', f"hints=['a nudge', {SOLUTION!r}]", ""),
         ('"""Gather A[I_X, J] into A[I, J]."""', f'"""Gather: {SOLUTION}"""'.replace('"x"', "'x'"), "the docstring of gather shows a line of "),
         (STATEMENT, "`jax.lax.all_gather` sends.\n", ""),
     ],
 )  # fmt: skip
-def test_a_solution_in_a_text_is_reported(tmp_path: Path, was: str, becomes: str, told: str) -> None:
-    found = list(told_solutions(made_up(tmp_path, was, becomes)))
-    assert len(found) == bool(told) and all(one.startswith(f"x1_gather: {told}") for one in found)
+def test_a_solution_in_a_text_is_reported(tmp_path: Path, was: str, becomes: str, shown: str) -> None:
+    found = told(made_up(tmp_path, was, becomes))
+    assert len(found) == bool(shown) and all(one.startswith(f"x1_gather: {shown}") for one in found)
 
 
 @pytest.mark.parametrize(
@@ -491,7 +511,7 @@ def test_a_formula_is_reported_only_if_it_is_whole(tmp_path: Path, text: str, te
     path = course.path_of("x1_gather")
     path.write_text(
         path.read_text()
-        + '\n\n@exercise.number(points=1, unit="", params={"I": [1], "J": [2], "X": [4]})\ndef f(I, J, X):\n    """How many?"""\n    return 2 * I * J / X\n'
+        + '\n\n@exercise.number(points=1, unit="", params={"I": [1, 3], "J": [2], "X": [4]})\ndef f(I, J, X):\n    """How many?"""\n    return 2 * I * J / X\n'
     )
-    found = list(told_solutions(load_course(tmp_path / "course.yaml")))
+    found = [one.partition(";")[0] for one in told(load_course(tmp_path / "course.yaml"))]
     assert found == (["x1_gather: the statement shows the answer of f: 2 * I * J / X"] if tells else [])

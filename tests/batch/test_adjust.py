@@ -40,7 +40,7 @@ def drawn(parts: list[tuple[str, bool, bool, float]]) -> Report:
 
 @given(EXERCISES, BY_HAND, st.lists(st.integers(0, 20), min_size=3, max_size=3), st.integers(0, 3), st.integers(1, 100))
 @settings(deadline=None)
-def test_numbers_add_up_and_none_is_negative(parts, by_hand, days, free, cost) -> None:
+def test_bonus_penalty_and_points_by_hand_add_up_and_are_never_negative(parts, by_hand, days, free, cost) -> None:
     modules = [{"id": m, "title": m, "deadline": "2026-11-01T00:00:00+00:00"} for m in MODULES]
     late = {"percent_per_day": cost, "free_days": free}
     config = Config.model_validate({"name": "c", "modules": modules, "late": late})

@@ -12,7 +12,7 @@ from tests.made_up import made_up
 STUB = 'def gather(a, *, mesh):\n    raise NotImplementedError("gather")\n\n\ngather_time = None\n'
 
 
-def test_only_what_is_begun_is_graded(tmp_path: Path) -> None:
+def test_only_exercises_that_a_student_began_are_graded(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     work = tmp_path / "work"
     work.mkdir()

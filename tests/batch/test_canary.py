@@ -74,7 +74,7 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 # -- full marks --------------------------------------------------------------------------------
 
 
-def test_what_was_proved_is_not_proved_again(grader: Grader, graded: list[str], memory: Path) -> None:
+def test_the_canary_runs_once_for_an_unchanged_course(grader: Grader, graded: list[str], memory: Path) -> None:
     canary.prove(grader, [NAME])
     assert graded == ["canary"] and memory.is_file()
     canary.prove(grader, [NAME])
@@ -94,7 +94,7 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Grader], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_another_environment_or_course_is_proved_anew(
+def test_the_canary_key_changes_with_the_environment_and_the_course(
     grader: Grader, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     before = canary.key_of(grader, NAME)
@@ -115,7 +115,9 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("what", DAMAGED)
-def test_a_damaged_memory_costs_only_time(grader: Grader, graded: list[str], memory: Path, what: str) -> None:
+def test_the_canary_runs_again_after_its_cache_is_damaged(
+    grader: Grader, graded: list[str], memory: Path, what: str
+) -> None:
     memory.parent.mkdir(parents=True)
     memory.write_bytes(DAMAGED[what])
     canary.prove(grader, [NAME])
@@ -123,7 +125,7 @@ def test_a_damaged_memory_costs_only_time(grader: Grader, graded: list[str], mem
     assert graded == ["canary"]
 
 
-def test_a_key_written_by_hand_proves_nothing(grader: Grader, graded: list[str], memory: Path) -> None:
+def test_an_edited_canary_cache_does_not_count_as_proof(grader: Grader, graded: list[str], memory: Path) -> None:
     canary.prove(grader, [NAME])
     data = json.loads(memory.read_text())
     memory.write_text(json.dumps(data | {"proved": [*data["proved"], "more"]}))
@@ -131,7 +133,7 @@ def test_a_key_written_by_hand_proves_nothing(grader: Grader, graded: list[str],
     assert graded == ["canary"] * 2
 
 
-def test_where_nothing_can_be_remembered_it_is_proved_each_time(
+def test_the_canary_runs_every_time_where_no_cache_can_be_written(
     grader: Grader, graded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("a file where a folder would be")
@@ -147,13 +149,13 @@ def homeless() -> Path:
     raise RuntimeError("Could not determine home directory.")
 
 
-def test_the_memory_does_not_grow_without_end(memory: Path) -> None:
+def test_the_canary_cache_keeps_only_the_latest_entries(memory: Path) -> None:
     canary.remember([str(n) for n in range(canary.MOST_REMEMBERED + 5)])
     assert canary.remembered() == [str(n) for n in range(5, canary.MOST_REMEMBERED + 5)]
     assert [p.name for p in memory.parent.iterdir()] == ["canary.json"]
 
 
-def test_one_exercise_of_each_kind() -> None:
+def test_one_of_each_kind_covers_every_kind_of_task_and_answer() -> None:
     course = find_course(ROOT)
     chosen = [course.exercise(name) for name in canary.one_of_each_kind(course)]
     assert {t.kind for e in chosen for t in e.tasks.values()} == {"array", "body", "function"}
@@ -177,14 +179,14 @@ def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Gr
     assert "\n" not in message
 
 
-def test_what_failed_is_not_remembered(broken: Grader, graded: list[str], memory: Path) -> None:
+def test_a_failed_canary_is_not_cached(broken: Grader, graded: list[str], memory: Path) -> None:
     for _ in range(2):
         with pytest.raises(CanaryFailed):
             canary.prove(broken, [NAME])
     assert graded == ["canary"] * 2 and not memory.exists()
 
 
-def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_that_the_grader_cannot_read_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on JAX 0.12, whose replica groups could not be read."""
 
     def unreadable(self: Workers, source: Any, asks: list[Any], *_: Any) -> Replies:
@@ -197,7 +199,7 @@ def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch
         canary.prove(grader, [NAME])
 
 
-def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_the_grader_fails_the_canary(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Workers, *_: Any) -> Replies:
         raise KeyError("sdy.mesh")
 
@@ -225,25 +227,27 @@ class silent:
     def __exit__(self, *error: object) -> None: ...
 
 
-def test_a_batch_begins_with_it_and_pays_once(grader: Grader, graded: list[str], tmp_path: Path) -> None:
+def test_a_batch_runs_the_canary_first_and_only_once(grader: Grader, graded: list[str], tmp_path: Path) -> None:
     assert batch(grader, tmp_path / "one") == ["ada"] and graded == ["canary", "ada"]
     assert batch(grader, tmp_path / "two") == ["ada"] and graded == ["canary", "ada", "ada"]
 
 
-def test_a_batch_of_kept_reports_needs_none(grader: Grader, graded: list[str], memory: Path, tmp_path: Path) -> None:
+def test_a_batch_of_kept_reports_runs_no_canary(
+    grader: Grader, graded: list[str], memory: Path, tmp_path: Path
+) -> None:
     batch(grader, tmp_path / "out")
     memory.unlink()
     graded.clear()
     assert batch(grader, tmp_path / "out") == ["ada"] and graded == []
 
 
-def test_no_student_is_graded_where_it_fails(broken: Grader, graded: list[str], tmp_path: Path) -> None:
+def test_no_student_is_graded_after_a_failed_canary(broken: Grader, graded: list[str], tmp_path: Path) -> None:
     with pytest.raises(CanaryFailed):
         batch(broken, tmp_path / "out")
     assert graded == ["canary"] and not list((tmp_path / "out" / "reports").iterdir())
 
 
-def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
+def test_grade_reports_a_failed_canary_in_one_line(tmp_path: Path) -> None:
     made_up(tmp_path / "course", *WRONG_REFERENCE)
     work = tmp_path / "class" / "ada"
     work.mkdir(parents=True)
@@ -265,7 +269,7 @@ def settings_of(grader: Grader, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return settings
 
 
-def test_nbgrader_is_stopped_whichever_way_it_asks(
+def test_a_failed_canary_stops_every_way_to_grade_from_nbgrader(
     broken: Grader, graded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_of(broken, tmp_path, monkeypatch)
@@ -276,7 +280,7 @@ def test_nbgrader_is_stopped_whichever_way_it_asks(
     assert set(graded) == {"canary"}
 
 
-def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
+def test_nbgrader_runs_the_canary_once_even_without_a_cache(
     grader: Grader, graded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("a file where a folder would be")
@@ -287,7 +291,7 @@ def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
     assert graded == ["canary", "ada", "bo"]
 
 
-def test_nbgrader_autograde_ends_at_once(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_autograde_ends_at_once_after_a_failed_canary(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other error would fail one student, print its traceback, and go on to the next student."""
     plugin = pytest.importorskip("grader.integrations.nbgrader.plugin")
     from traitlets.config import Configurable

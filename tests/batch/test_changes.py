@@ -68,19 +68,19 @@ def test_a_changed_score_names_the_check_and_the_cause(changed: dict[str, str], 
     ]
 
 
-def test_a_report_that_does_not_say_what_it_was_graded_with_says_so() -> None:
+def test_a_change_from_a_report_without_a_basis_has_no_known_cause() -> None:
     (first, _) = lines(one(PASSED, basis={}), one(FAILED))
     assert first.endswith(
         "passed -> failed; no known cause: the report on file does not record what it was graded with"
     )
 
 
-def test_a_change_from_or_to_broken_names_the_grader() -> None:
+def test_a_change_from_or_to_broken_is_attributed_to_the_grader() -> None:
     (first, _) = lines(one(result("value", "broken", points=2)), one(PASSED))
     assert first == "alice: c3_contracting/value 0 -> 2 of 2: broken -> passed; the grader itself had failed before"
 
 
-def test_checks_and_exercises_that_came_or_went_are_reported() -> None:
+def test_new_and_removed_checks_and_exercises_are_reported() -> None:
     other = result("layout")
     assert lines(one(PASSED, other), one(PASSED))[0].startswith("alice: c3_contracting/layout 1 -> 0 of 0: removed; ")
     assert lines(one(PASSED), one(PASSED, other))[0].startswith("alice: c3_contracting/layout 0 -> 1 of 1: new; ")
@@ -96,7 +96,7 @@ def test_a_first_grading_is_no_change() -> None:
     assert lines(old, new) == []
 
 
-def test_what_becomes_a_bonus_is_reported() -> None:
+def test_an_exercise_that_becomes_a_bonus_is_reported() -> None:
     """The points are equal, but the percentage differs."""
     plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
     assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: now counts as a bonus"
@@ -105,10 +105,11 @@ def test_what_becomes_a_bonus_is_reported() -> None:
         "alice: bonus 0 -> 2 of 2: now counts as a bonus",
         "alice: score 2 -> 0 of 0: now counts as a bonus",
     ]
-    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # reports of versions without this field
+    # The old report's points do not add up, as in reports of old versions, which do not mark bonus exercises.
+    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []
 
 
-def test_a_score_and_a_bonus_are_reported_as_the_pages_and_grades_csv_have_them() -> None:
+def test_a_change_reports_score_and_bonus_as_grades_csv_does() -> None:
     """Three points and two bonus points are 3 of 4 and a bonus of 2, never 5 of 6."""
     plain, extra = exercise([result("v", points=4)], exercise="c1"), result("w", points=2)
     old = make_report(plain, exercise([extra], exercise="c5", extension=True), points=4.0)
@@ -120,7 +121,7 @@ def test_a_score_and_a_bonus_are_reported_as_the_pages_and_grades_csv_have_them(
     assert sums_text([bonus, score]) == "4 -> 4 of 4 (0); bonus 2 -> 0 of 2 (-2)"
 
 
-def test_points_by_hand_and_penalties_are_reported_with_their_words() -> None:
+def test_changes_of_points_by_hand_and_penalties_give_their_reasons() -> None:
     hand = Override(student="alice", check="c3_contracting/value", points=1, by="Bob", reason="oral exam")
     by_hand = Adjustments(overrides=[hand])(one(FAILED), None)
     text = "set by hand by Bob: oral exam; the grader gave 0"
@@ -140,7 +141,8 @@ def test_points_by_hand_and_penalties_are_reported_with_their_words() -> None:
 
 
 STATUS = st.sampled_from(["passed", "failed", "blocked", "broken"])
-POINTS = st.integers(0, 1000).map(lambda hundredths: hundredths / 100)  # reports round to millionths
+# Points with two decimals, so that rounding to millionths does not change them.
+POINTS = st.integers(0, 1000).map(lambda hundredths: hundredths / 100)
 RESULTS = st.lists(st.tuples(STATUS, POINTS), min_size=1, max_size=4)
 TIMES = st.datetimes(datetime(2026, 10, 1), datetime(2027, 1, 1), timezones=st.just(UTC))
 
@@ -163,7 +165,7 @@ def test_every_change_of_a_score_is_reported_and_its_parts_add_up(before, after)
 
 @given(RESULTS, st.none() | TIMES, st.none() | st.floats(0, 10))
 @settings(max_examples=40)
-def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) -> None:
+def test_a_regrade_without_changes_writes_the_same_bytes(checks, time, points) -> None:
     times = {"ada": {"03_matmuls": Handed(time, "the file's date")}} if time else {}
     hand = [] if points is None else [
         Override(student="ada", check="c3_contracting/check0", points=points, by="B", reason="r")
@@ -188,7 +190,7 @@ def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) 
             assert folder.changes == []
 
 
-def test_without_policy_and_overrides_a_report_is_what_the_grader_gave(tmp_path: Path) -> None:
+def test_without_policy_and_overrides_the_report_is_the_graders(tmp_path: Path) -> None:
     for plain in (*a_class(), mixed()):
         with Folder(tmp_path / "out", adjust=Adjustments(LATE.model_copy(update={"late": None}))) as folder:
             counted(folder, plain)
@@ -202,7 +204,7 @@ def test_without_policy_and_overrides_a_report_is_what_the_grader_gave(tmp_path:
 CHANGES = [Change("=ada", "c3/value", 2, 0, 2, f"-why {EVIL}"), Change("=ada", "score", 2, 0, 2, "why")]
 
 
-def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: Path) -> None:
+def test_a_history_is_read_back_unchanged_and_has_no_formula_cells(tmp_path: Path) -> None:
     text = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / FILE).write_text(text)
     assert not [
@@ -211,7 +213,7 @@ def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: 
     assert "".join(history_csv(read_history(tmp_path))) == text
 
 
-def test_an_older_history_goes_on(tmp_path: Path) -> None:
+def test_a_history_of_an_older_version_is_continued(tmp_path: Path) -> None:
     """Regrades are numbered from the last one in ``changes.csv``, and its lines stay unchanged."""
     before = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / "reports").mkdir()
@@ -239,7 +241,7 @@ def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_that_is_not_to_be_written_is_not_even_made(tmp_path: Path) -> None:
+def test_a_dry_run_does_not_create_the_folder(tmp_path: Path) -> None:
     with Folder(tmp_path / "out", dry=True) as folder:
         folder.keep(mixed())
         folder.settle()
@@ -249,7 +251,7 @@ def test_a_folder_that_is_not_to_be_written_is_not_even_made(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_that_cannot_be_read_is_named_since_its_change_is_not_known(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_read_is_listed_as_unread(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         (tmp_path / "reports" / "alice.json").write_text('{"schema_version": 99}')
         folder.keep(mixed())

@@ -53,7 +53,7 @@ def same(place: Path, parsers: Parsers) -> Submission:
 # -- alike -------------------------------------------------------------------------------------
 
 
-def test_the_confined_process_reads_what_this_one_does(tmp_path: Path, parsers: Confined) -> None:
+def test_the_confined_process_reads_submissions_as_this_process_does(tmp_path: Path, parsers: Confined) -> None:
     write(tmp_path / "one/c3_contracting.py", "import random\nleaderboard_name = 'ott\\udc00er'\ndef f():\n    pass\n")
     write(tmp_path / "one/c3.py", "def f(): raise NotImplementedError")
     write(tmp_path / "one/03_matmuls.ipynb", notebook(code("%time a = 'é'"), code("x ="), code(3), code("check('c1')")))
@@ -70,7 +70,7 @@ def test_the_confined_process_reads_what_this_one_does(tmp_path: Path, parsers: 
     assert at == handed_in_at(tmp_path / "two", ["a.zip/c3_contracting.py"]) and (at is None or at[1] == ZIPPED)
 
 
-def test_more_archives_than_are_held_are_read(tmp_path: Path, parsers: Confined) -> None:
+def test_more_archives_than_the_process_keeps_are_read(tmp_path: Path, parsers: Confined) -> None:
     places = [write(tmp_path / f"{i}.zip", zipped({f"c3_contracting ({i}).py": f"a = {i}"})) for i in range(9)]
     found = parsers.for_submission(tmp_path)
     data = [place.read_bytes() for place in places]
@@ -80,7 +80,7 @@ def test_more_archives_than_are_held_are_read(tmp_path: Path, parsers: Confined)
     ]
 
 
-def test_cells_and_python_are_alike(parsers: Confined) -> None:
+def test_the_confined_process_parses_cells_and_python_as_this_process_does(parsers: Confined) -> None:
     cells = [
         code("!ls\nf = 1"),
         {"cell_type": "raw", "source": "é"},
@@ -100,12 +100,14 @@ def test_cells_and_python_are_alike(parsers: Confined) -> None:
 
 @pytest.mark.parametrize("data", [b'{"a": ["x", "\\ud800"], "b": 3}', b"<p>a &lt; b</p>", b"[" * 99_999, b"\xff", b"{"])
 @pytest.mark.parametrize("suffix", [".ipynb", ".html", ".py"])
-def test_strings_are_alike(parsers: Confined, data: bytes, suffix: str) -> None:
+def test_the_confined_process_extracts_strings_as_this_process_does(
+    parsers: Confined, data: bytes, suffix: str
+) -> None:
     here = Parsers().strings(data, suffix)
     assert parsers.strings(data, suffix) == here.encode("utf-8", "replace").decode()
 
 
-def test_a_page_that_takes_too_long_is_named(
+def test_a_page_that_takes_too_long_to_read_is_refused(
     tmp_path: Path, parsers: Confined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confined, "READ_SECONDS", 0.3)
@@ -113,20 +115,21 @@ def test_a_page_that_takes_too_long_is_named(
     read = _Texts(parsers)
     assert read.text(place) == "" and "takes more than 0.3 s to read" in read.refused[place]
     monkeypatch.setattr(parsers, "for_submission", None)
-    assert read.text(place) == "" and read.lines(place) == []  # parsed once, however often it is compared
+    # The parser is gone, but a refused page is not parsed a second time.
+    assert read.text(place) == "" and read.lines(place) == []
 
 
 # -- within limits -----------------------------------------------------------------------------
 
 
-def test_text_that_takes_all_memory_is_graded_without_its_facts(tmp_path: Path, parsers: Confined) -> None:
+def test_code_that_takes_all_memory_to_parse_is_graded_without_its_facts(tmp_path: Path, parsers: Confined) -> None:
     write(tmp_path / "c3_contracting.py", BOMB + "a\n" * 1_000_000)
     write(tmp_path / "c1_local.py", "leaderboard_name = 'otter'")
     found = read_(tmp_path, parsers=parsers)
     assert [f.pseudonym for f in facts(found)] == ["otter", None]
 
 
-def test_what_takes_too_long_is_refused_and_the_rest_is_read(
+def test_a_file_that_takes_too_long_to_read_does_not_stop_the_others(
     tmp_path: Path, parsers: Confined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confined, "READ_SECONDS", 0.3)
@@ -143,7 +146,7 @@ def test_what_takes_too_long_is_refused_and_the_rest_is_read(
     assert " ".join(late).count("was not read: the files of this submission take more than 0.3 s to read") == 2
 
 
-def test_what_is_refused_counts_towards_the_limit_of_the_submission() -> None:
+def test_the_time_of_refused_files_counts_towards_the_limit() -> None:
     process = ParsingProcess("none")
     process._worker.parse = lambda request, data: ({"cpu": 25.0}, [b'{"refused": "is large"}'])  # type: ignore[method-assign]
     parsers, said = Confined(process), []
@@ -154,7 +157,7 @@ def test_what_is_refused_counts_towards_the_limit_of_the_submission() -> None:
     assert said == ["is large"] * 3 + ["was not read: the files of this submission take more than 60 s to read"]
 
 
-def test_all_steps_that_read_a_submission_have_one_limit() -> None:
+def test_all_parsers_of_one_submission_share_one_time_limit() -> None:
     """Its code, its times and the names in its files are read by parsers of their own."""
     process = ParsingProcess("none")
     process._worker.parse = lambda request, data: ({"cpu": 25.0}, [b'{"found": {}}'])  # type: ignore[method-assign]
@@ -166,7 +169,7 @@ def test_all_steps_that_read_a_submission_have_one_limit() -> None:
     assert every.for_submission(Path("bob")).stamp(b"{}") == Stamp()
 
 
-def test_an_archive_that_is_asked_about_again_is_held_once(parsers: Confined) -> None:
+def test_an_archive_that_is_read_again_is_stored_once(parsers: Confined) -> None:
     found, data = parsers.for_submission(Path("a.zip")), zipped({"c3_contracting.py": "a = 1"})
     for _ in range(3):
         assert found.archive(bytes(bytearray(data)), "a.zip").files
@@ -190,7 +193,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
         assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
 
 
-def test_the_process_is_kept_while_it_has_memory_for_any_parent(process: ParsingProcess, parsers: Confined) -> None:
+def test_the_process_is_replaced_only_after_it_read_a_large_file(process: ParsingProcess, parsers: Confined) -> None:
     """Linux counts a parent's peak memory into its child's, so readers of a large grader were ended after each file."""
     process._worker.kill()
     large = b"a" * (700 << 20)
@@ -202,7 +205,9 @@ def test_the_process_is_kept_while_it_has_memory_for_any_parent(process: Parsing
     assert large[0] == ord("a")
 
 
-def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingProcess, parsers: Confined) -> None:
+def test_a_parsing_process_that_was_killed_is_started_again(
+    tmp_path: Path, process: ParsingProcess, parsers: Confined
+) -> None:
     place = write(tmp_path / "a.zip", zipped({"c3_contracting.py": "a = 1"}))
     found, data = parsers.for_submission(place), place.read_bytes()
     archive = found.archive(data, "a.zip")
@@ -212,7 +217,7 @@ def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingPro
 
 
 @pytest.mark.parametrize(("works", "error"), [(True, Refused), (False, Unreadable)])
-def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[Exception]) -> None:
+def test_a_process_that_dies_twice_is_the_learners_or_the_machines_fault(works: bool, error: type[Exception]) -> None:
     """It is the learner's fault if a file of the grader's own is read in the same way, else the machine's."""
     process = ParsingProcess("none")
 
@@ -247,7 +252,7 @@ def test_a_machine_without_memory_costs_no_student_a_small_file(size: int, error
 @pytest.mark.parametrize(
     "answer", [b"[", b"[]", b"{}", b'{"found": 3}', b'{"found": {"chunks": [3]}}', b'{"refused": 1}']
 )
-def test_a_record_of_another_form_is_refused(answer: bytes) -> None:
+def test_a_malformed_answer_of_the_parsing_process_is_refused(answer: bytes) -> None:
     """A process that a submission took over can send anything."""
     process = ParsingProcess("none")
     ours = {}, [b'{"found": "2026-01-01T00:00:00"}']
@@ -289,7 +294,7 @@ def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: st
     assert {"grade": "3 submissions", "appeal": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
 
 
-def test_a_process_that_parses_is_reported(tmp_path: Path) -> None:
+def test_parsed_by_detects_a_command_that_parses_a_submission(tmp_path: Path) -> None:
     """Otherwise the test above would prove nothing."""
     made_up(tmp_path / "course")
     write(tmp_path / "x1_gather.py", RIGHT + "# MARKED\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import written
+from grader.batch import database, written
 from grader.batch.database import FILE, Database
 from grader.batch.dropping import drop
 from grader.batch.opening import names_in, reading
@@ -105,7 +106,7 @@ def wanted(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_between_any_two_statements(tmp_path: Path, wanted: Path) -> None:
+def test_a_run_killed_between_any_two_statements_loses_no_report(tmp_path: Path, wanted: Path) -> None:
     files, content = tree(wanted), rows(wanted)
     old = {r.student: r for r in BEFORE}
     number = 0
@@ -126,7 +127,7 @@ def test_a_run_that_is_killed_between_any_two_statements(tmp_path: Path, wanted:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
-def test_a_run_that_is_killed_at_fifteen_random_moments(tmp_path: Path, wanted: Path, first: bool) -> None:
+def test_a_run_killed_at_fifteen_random_moments_can_be_completed(tmp_path: Path, wanted: Path, first: bool) -> None:
     rng, took = random.Random(27), 0.0
     alone = tmp_path / "alone"
     if not first:
@@ -146,7 +147,7 @@ def test_a_run_that_is_killed_at_fifteen_random_moments(tmp_path: Path, wanted: 
         assert tree(out) == tree(alone) and rows(out) == rows(alone)
 
 
-def test_a_killed_run_leaves_what_it_made_and_nothing_of_it_counts(tmp_path: Path) -> None:
+def test_reports_of_a_killed_run_are_kept_but_do_not_count(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         for report in BEFORE:
             folder.keep(report)
@@ -159,7 +160,30 @@ def test_a_killed_run_leaves_what_it_made_and_nothing_of_it_counts(tmp_path: Pat
         assert folder.kept("b", "1", ["c3_contracting"]) == BEFORE[1]
 
 
-def test_a_report_is_kept_as_graded_and_as_it_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seconds", "saved"), [(0.0, 4), (math.inf, 1)])
+def test_a_kill_loses_the_reports_of_one_period_at_most(
+    tmp_path: Path, wanted: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saved: int
+) -> None:
+    """The first report of a period is saved at once. Exceptions, such as KeyboardInterrupt, lose no report."""
+    monkeypatch.setattr(database, "TOGETHER", seconds)
+    out = tmp_path / "out"
+    grade(out, BEFORE)
+
+    def work(end: Callable[[], object]) -> None:
+        with Folder(out) as folder:
+            for report in AFTER:
+                folder.keep(report)
+            end()
+
+    os.waitpid(in_a_child(lambda: work(lambda: os.kill(os.getpid(), signal.SIGKILL))), 0)
+    assert sum('INTO "made"' in row for row in rows(out)) == saved
+    os.waitpid(in_a_child(lambda: work(lambda: os.kill(os.getpid(), signal.SIGINT))), 0)
+    assert sum('INTO "made"' in row for row in rows(out)) == 4
+    grade(out)
+    assert tree(out) == tree(wanted) and rows(out) == rows(wanted)
+
+
+def test_a_report_is_stored_as_graded_and_as_adjusted(tmp_path: Path) -> None:
     grade(tmp_path, AFTER)
     graded = next(r for r in AFTER if r.student == "ann")
     assert on_file(tmp_path, "ann") == graded
@@ -176,7 +200,7 @@ def test_a_report_is_kept_as_graded_and_as_it_counts(tmp_path: Path) -> None:
         ("PRAGMA application_id = 7", "is damaged, or is not a database of grades; restore it from a copy, or move it"),
     ],
 )
-def test_a_database_of_others_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_newer_or_foreign_database_is_refused(tmp_path: Path, text: str, said: str) -> None:
     grade(tmp_path, BEFORE)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
         connection.execute(text)
@@ -189,7 +213,7 @@ def test_a_database_of_others_is_refused(tmp_path: Path, text: str, said: str) -
 
 
 @pytest.mark.parametrize("data", [b"no database" * 100, b"SQLite format 3\0" + b"\7" * 5000])
-def test_a_damaged_database_is_one_line(tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_database_gives_a_one_line_error(tmp_path: Path, data: bytes) -> None:
     (tmp_path / FILE).write_bytes(data)
     with (
         pytest.raises(CourseError, match=r"grades\.sqlite is damaged, or is not a database of grades; "),
@@ -208,7 +232,7 @@ def test_a_student_is_dropped_in_any_unicode_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no zlib", zlib.compress(b"{}"), zlib.compress(b"\xff"), "text", 7])
-def test_a_damaged_report_is_one_line_and_is_taken_out(tmp_path: Path, data: object) -> None:
+def test_a_damaged_report_gives_a_one_line_error_and_can_be_dropped(tmp_path: Path, data: object) -> None:
     grade(tmp_path, BEFORE)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
         connection.execute("UPDATE report SET graded = ? WHERE student = 'b'", (data,))
@@ -223,7 +247,7 @@ def test_a_damaged_report_is_one_line_and_is_taken_out(tmp_path: Path, data: obj
     assert names_in(tmp_path) == ["a", "ann", "b", "c", "d", "e"]
 
 
-def test_a_damaged_report_that_does_not_count_yet_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_report_that_does_not_count_yet_is_graded_again(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         folder.keep(BEFORE[0])
         folder.database._do("UPDATE made SET graded = 'x'")
@@ -231,14 +255,14 @@ def test_a_damaged_report_that_does_not_count_yet_is_made_again(tmp_path: Path) 
         assert counted(folder, BEFORE[0]) == [BEFORE[0]]
 
 
-def test_an_empty_database_is_what_an_early_kill_leaves(tmp_path: Path) -> None:
+def test_an_empty_database_file_counts_as_no_reports(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
     assert names_in(tmp_path) == []
     grade(tmp_path, BEFORE)
     assert names_in(tmp_path) == list("abcd")
 
 
-def test_another_program_that_holds_the_database_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_locked_by_another_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grade(tmp_path, BEFORE)
     monkeypatch.setattr("grader.batch.database.PATIENCE", 0.1)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
@@ -248,7 +272,21 @@ def test_another_program_that_holds_the_database_is_named(tmp_path: Path, monkey
     grade(tmp_path)
 
 
-def test_a_dry_run_waits_for_no_grader_and_copies_none(tmp_path: Path) -> None:
+def test_reports_that_a_lock_kept_from_being_saved_are_saved_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "PATIENCE", 0.1)
+    with Folder(tmp_path) as folder:
+        with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(CourseError, match="another program uses"):
+                folder.keep(BEFORE[0])
+        folder.keep(BEFORE[1])
+    with Folder(tmp_path) as folder:
+        assert [folder.kept(name, "1", ["c3_contracting"]) for name in "ab"] == BEFORE[:2]
+
+
+def test_a_dry_run_is_refused_during_a_run_and_locks_nothing_itself(tmp_path: Path) -> None:
     with Folder(tmp_path), pytest.raises(CourseError, match="a grader is writing to"), Folder(tmp_path, dry=True):
         pass
     with Folder(tmp_path, dry=True), Folder(tmp_path, dry=True):
@@ -256,7 +294,7 @@ def test_a_dry_run_waits_for_no_grader_and_copies_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("full", ["the database", "the files"])
-def test_a_full_disk_is_one_line_and_nothing_is_lost(
+def test_a_full_disk_gives_a_one_line_error_and_loses_nothing(
     tmp_path: Path, wanted: Path, monkeypatch: pytest.MonkeyPatch, full: str
 ) -> None:
     out = tmp_path / "out"
@@ -268,10 +306,12 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(
 
     with monkeypatch.context() as patched:
         if full == "the database":
-            with Folder(out) as folder:
+            no_space = pytest.raises(
+                CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend that and"
+            )
+            with no_space, Folder(out) as folder:
                 folder.database._do("PRAGMA max_page_count = 1")
-                with pytest.raises(CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend that and"):
-                    folder.keep(a_large_report())
+                folder.keep(a_large_report())
             assert rows(out) == old
         else:
             patched.setattr(written, "write_atomic", no_room)
@@ -298,7 +338,7 @@ def older(tmp_path: Path) -> Path:
     return tmp_path / "older"
 
 
-def test_a_folder_of_an_older_version_is_taken_over_once(older: Path, wanted: Path) -> None:
+def test_a_folder_of_an_older_version_is_converted_once(older: Path, wanted: Path) -> None:
     before = tree(older)
     assert names_in(older) == ["a", "ann", "b", "c", "d", "e", "zed"]
     with reading(older) as database:
@@ -321,7 +361,7 @@ def test_a_folder_of_an_older_version_is_taken_over_once(older: Path, wanted: Pa
     assert on_file(older, "ann") == next(r for r in AFTER if r.student == "ann")
 
 
-def test_a_student_is_taken_out(tmp_path: Path) -> None:
+def test_drop_removes_a_students_reports_and_pages(tmp_path: Path) -> None:
     grade(tmp_path)
     with pytest.raises(CourseError, match="no report of zed in"):
         drop(tmp_path, ["b", "zed"])

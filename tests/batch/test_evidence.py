@@ -13,7 +13,7 @@ def found(*texts: str, name: str = "f") -> list[tuple[str, int, str]]:
     return [(code.name, code.line, code.text) for code in code_of(Source("x", chunks), name)]
 
 
-def test_the_last_definition_holds_with_its_decorators() -> None:
+def test_the_evidence_is_the_last_definition_with_its_decorators() -> None:
     first, last = "def f(): return 1\n", "x = 1\n@jit\ndef f():\n    return 2\ny = 3\n"
     assert found(first, last) == [("cell 2", 2, "@jit\ndef f():\n    return 2")]
     assert found("a = 1\nf = g\n") == [("cell 1", 2, "f = g")]
@@ -22,7 +22,7 @@ def test_the_last_definition_holds_with_its_decorators() -> None:
 
 
 @pytest.mark.parametrize("text", ["def f(:", "\0", "(" * 100_000, "%matplotlib\ndef f(): ...", "f" * 10 + "\ud800"])
-def test_what_cannot_be_parsed_is_passed_over(text: str) -> None:
+def test_the_evidence_skips_code_that_cannot_be_parsed(text: str) -> None:
     assert found(text) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ def gather(a, *, mesh):
     local = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
     return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
 """
+ONES = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.ones(a.shape)\n"
 ZEROS = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.zeros(a.shape)\n"
 
 
@@ -68,7 +70,7 @@ def right_answer(grader: Grader, student: str = "ada") -> str:
 # -- what counts -------------------------------------------------------------------------------
 
 
-def test_right_work_earns_everything(grader: Grader) -> None:
+def test_a_right_submission_earns_all_points(grader: Grader) -> None:
     report = grader.grade(submitted(f"{RIGHT}\n{right_answer(grader)}\n"), [NAME])
     assert {n: r.status for n, r in results(report).items()} == dict.fromkeys(
         ["value", "traffic", "gather_time"], "passed"
@@ -77,7 +79,7 @@ def test_right_work_earns_everything(grader: Grader) -> None:
     assert (report.student, report.course, report.isolation) == ("ada", "small", TIER)
 
 
-def test_a_known_misconception_gets_its_hint_and_what_follows_is_blocked(grader: Grader) -> None:
+def test_a_known_misconception_gets_its_hint_and_blocks_later_checks(grader: Grader) -> None:
     found = results(grader.grade(submitted(ZEROS), [NAME]))
     assert (found["value"].status, found["value"].misconception, found["value"].hint) == (
         "failed", "zeroed", "You returned zeros.",
@@ -90,32 +92,32 @@ def test_an_unknown_misconception_gets_no_hint(grader: Grader) -> None:
     assert (found["value"].status, found["value"].hint) == ("failed", "")
 
 
-def test_nothing_handed_in_is_zero_with_a_reason(grader: Grader) -> None:
+def test_a_missing_submission_earns_zero_with_a_reason(grader: Grader) -> None:
     report = grader.grade(submitted(None), [NAME])
     assert (report.earned, report.exercises[0].handed_in) == (0, False)
     assert results(report)["value"].reason == "gather: nothing was handed in for this exercise"
     assert all(r.status in ("failed", "blocked") for r in results(report).values())
 
 
-def test_what_stops_a_file_is_noted(grader: Grader) -> None:
+def test_the_error_that_stops_a_file_is_noted(grader: Grader) -> None:
     report = grader.grade(submitted(f"{RIGHT}\n1 / 0\n"), [NAME])
     assert report.exercises[0].notes == [f"{NAME}.py stopped at line 7: ZeroDivisionError: division by zero"]
     assert results(report)["value"].status == "passed"
 
 
-def test_in_public_hidden_checks_are_left_out(grader: Grader) -> None:
+def test_a_public_report_leaves_out_hidden_checks(grader: Grader) -> None:
     report = grader.grade(submitted(RIGHT), [NAME], public=True)
     assert list(results(report)) == ["value", "gather_time"]
 
 
 @pytest.mark.parametrize("text", [RIGHT, ZEROS, "", "1 / 0\n", RIGHT.replace("tiled=True", "tiled=False")])
-def test_what_is_asked_once_for_both_is_judged_as_if_asked_twice(grader: Grader, text: str) -> None:
+def test_graded_and_public_returns_the_two_reports_of_separate_runs(grader: Grader, text: str) -> None:
     *both, _ = grader.graded_and_public(submitted(text), NAME)
     for report, public in zip(both, (False, True), strict=True):
         assert report == grader.grade(submitted(text), [NAME], public=public).exercises[0]
 
 
-def test_nothing_is_asked_twice_for_both(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graded_and_public_asks_nothing_twice(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
     def collecting(workers: Workers, source: Source, asks: list[Any]) -> Any:
@@ -131,7 +133,7 @@ def test_nothing_is_asked_twice_for_both(grader: Grader, monkeypatch: pytest.Mon
     assert [ask.secret for ask in asks] == sorted(ask.secret for ask in asks)
 
 
-def test_what_is_known_is_not_asked(grader: Grader) -> None:
+def test_graded_and_public_reuses_known_answers(grader: Grader) -> None:
     *right, found = grader.graded_and_public(submitted(RIGHT), NAME)
     known = [answered for answered in found if answered.ask.task == "gather"]
     *both, _ = grader.graded_and_public(submitted(ZEROS), NAME, known)
@@ -139,7 +141,7 @@ def test_what_is_known_is_not_asked(grader: Grader) -> None:
     assert unbased[0] == unbased[1] and known
 
 
-def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_grader_leaves_points_pending(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.sandbox.worker import WorkerDied
 
     def dies(*args: object) -> object:
@@ -151,7 +153,7 @@ def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypa
     monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
-    assert results(report)["value"].reason.endswith(": Check failed: x; the grader's own program fails too")
+    assert results(report)["value"].reason.endswith(": Check failed: x; a test program of the grader fails too")
     assert report.pending == 2 and results(report)["value"].misconception == ""
 
 
@@ -168,7 +170,7 @@ def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_pat
     assert (report.points, report.earned) == (7.5, 10)
 
 
-def test_a_release_reads_answers_back_and_judges_none(grader: Grader, tmp_path: Path) -> None:
+def test_a_learners_release_reads_answers_back_but_judges_none(grader: Grader, tmp_path: Path) -> None:
     """Without the solutions there is no answer to compare with."""
     build(made_up(tmp_path))
     released = load_course(tmp_path / "exercises" / "course.yaml")
@@ -238,7 +240,7 @@ def test_the_fingerprint_changes_with_each_thing_a_report_depends_on(
         "the tolerance": of(made(config=f"{COURSE}tolerances: {{numbers: 0.03}}\n")),
         "the limits": of(made(config=f"{COURSE}limits: {{run_seconds: 61}}\n")),
     }
-    # The deadline applies on top of the verdicts.
+    # A deadline changes points, but not the verdicts.
     assert of(made(config=f"{COURSE}    deadline: 2030-01-01\n")) == prints["as it is"]
     monkeypatch.setattr(grade, "versions", lambda: {"jax": "0"})
     prints["a version"] = of(made())
@@ -247,7 +249,7 @@ def test_the_fingerprint_changes_with_each_thing_a_report_depends_on(
     assert len(set(prints.values())) == len(prints), prints
 
 
-def test_the_fingerprint_does_not_change_with_the_place(tmp_path: Path) -> None:
+def test_the_fingerprint_does_not_depend_on_the_courses_path(tmp_path: Path) -> None:
     prints = {Grader(made_up(tmp_path / p), "none").fingerprint(submitted(RIGHT), [NAME]) for p in ("a", "b/c")}
     assert len(prints) == 1
 
@@ -284,7 +286,7 @@ def test_reports_are_the_same_bytes_at_any_parallelism_and_in_any_order(course: 
     assert alone == together and set(alone) == set(CLASS)
 
 
-def test_reports_are_the_same_bytes_first_and_after_others(grader: Grader) -> None:
+def test_reports_do_not_depend_on_the_submissions_graded_before(grader: Grader) -> None:
     """Nothing of one submission is left in the next one's report."""
     order = ["zeros", "crashes", "right"]
     first, then = (
@@ -293,7 +295,7 @@ def test_reports_are_the_same_bytes_first_and_after_others(grader: Grader) -> No
     assert first == then
 
 
-def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
+def test_an_exception_for_one_student_stops_no_other(course: Course) -> None:
     def read(student: str) -> Submission:
         if student == "bad":
             raise OSError("the disk is gone")
@@ -305,7 +307,7 @@ def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
     assert isinstance(found["bad"], OSError) and isinstance(found["good"], Report)
 
 
-def test_reports_of_one_at_a_time_come_in_the_order_of_students(course: Course) -> None:
+def test_a_batch_of_one_job_reports_students_in_order(course: Course) -> None:
     """Several submissions are graded while one report is written."""
     students = [f"s{n}" for n in range(12)]
     came: list[str] = []
@@ -326,6 +328,31 @@ def test_reports_of_one_at_a_time_come_in_the_order_of_students(course: Course) 
     assert came == students
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_while_a_submission_sleeps_others_are_graded_beside_it(tmp_path: Path) -> None:
+    """Each sleeper held one of the places for half a minute, and 13 sleepers held a class for minutes."""
+    made_up(tmp_path)
+    (tmp_path / "course.yaml").write_text(COURSE + "limits: {trace_seconds: 5}\n")
+    course = load_course(tmp_path / "course.yaml")
+    texts = {"sleeper": "import time\ndef gather(a, *, mesh):\n    time.sleep(999)\n", "zeros": ZEROS, "ones": ONES}
+    came, earned = list[str](), dict[str, float]()
+
+    def read(student: str) -> Submission:
+        came.append(f"{student} began")
+        return submitted(texts[student], student)
+
+    def done(student: str, report: Report | Exception) -> None:
+        came.append(f"{student} done")
+        assert isinstance(report, Report)
+        earned[student] = report.earned
+
+    with Grader(course, TIER) as grader:
+        grader.batch(texts, read, [NAME], done)
+        assert earned == {s: grader.grade(submitted(text, s), [NAME]).earned for s, text in texts.items()}
+    assert came.index("zeros began") < came.index("sleeper done")
+    assert came.index("zeros began") < came.index("ones began")
+
+
 def test_a_report_is_read_back_as_it_was_written(grader: Grader) -> None:
     report = grader.grade(submitted(ZEROS), [NAME])
     assert Report.loads(report.dumps()) == report
@@ -343,7 +370,7 @@ def test_reports_for_learners_lack_what_hidden_checks_expect(grader: Grader) -> 
 
 # -- secrets -----------------------------------------------------------------------------------
 
-# Everything about its inputs that a learner's code can reach, put where a report could repeat it.
+# Code that puts all that it can learn about its inputs into places that a report could repeat.
 TELLERS = {
     "values": RIGHT.replace("return jax", "a = a.at[0, 0].add(a.sum())\n    return jax"),
     "scaled by a value": RIGHT.replace("return jax", "a = a * a[0, 0]\n    return jax"),
@@ -419,7 +446,7 @@ SPIES = {
 
 
 @pytest.mark.parametrize("spy", SPIES)
-def test_no_argument_of_a_secret_case_is_repeated(grader: Grader, tmp_path: Path, spy: str) -> None:
+def test_no_report_repeats_an_argument_of_a_hidden_case(grader: Grader, tmp_path: Path, spy: str) -> None:
     reports = set()
     for seed in ("one-seed", "another-seed"):
         made_up(tmp_path)
@@ -432,7 +459,7 @@ def test_no_argument_of_a_secret_case_is_repeated(grader: Grader, tmp_path: Path
     assert len(reports) == 1
 
 
-def test_a_function_that_is_right_on_open_cases_only_gets_a_fixed_message(grader: Grader, tmp_path: Path) -> None:
+def test_a_function_that_is_wrong_only_on_hidden_cases_gets_a_fixed_message(grader: Grader, tmp_path: Path) -> None:
     made_up(tmp_path)
     (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
     course = load_course(tmp_path / "course.yaml")
@@ -445,7 +472,7 @@ def test_a_function_that_is_right_on_open_cases_only_gets_a_fixed_message(grader
 # -- evidence ----------------------------------------------------------------------------------
 
 
-def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> None:
+def test_the_evidence_of_a_verdict_is_reported_to_staff_only(grader: Grader) -> None:
     report = grader.grade(submitted(RIGHT), [NAME])
     again = grader.grade(submitted(RIGHT.replace("local", "other_name")), [NAME])
     evidence = report.exercises[0].evidence
@@ -473,7 +500,7 @@ def of_exercises(folder: Path, names: list[str]) -> Course:
     return load_course(folder / "course.yaml")
 
 
-def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
+def test_all_files_of_a_submission_share_one_time_limit(grader: Grader, tmp_path: Path) -> None:
     """Ten files that each use the whole limit do not get ten times the limit."""
     names = [NAME, "x2_more", "x3_more"]
     own = with_workers_of(grader, of_exercises(tmp_path, names))
@@ -485,4 +512,4 @@ def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Pa
     finally:
         workers.limits = limits
     reasons = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
-    assert reasons[0] == "" and all("used up its time" in reason for reason in reasons[1:])
+    assert reasons[0] == "" and all("used up the submission's time" in reason for reason in reasons[1:])

@@ -34,7 +34,7 @@ def handed(folder: Path, student: str = "ada") -> Path:
     return place
 
 
-def test_the_record_goes_before_the_files_and_the_latest_line_before_others(course: Course, tmp_path: Path) -> None:
+def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: Course, tmp_path: Path) -> None:
     place = handed(tmp_path / "work")
     (tmp_path / "work" / STATED).write_text(
         "student,time,module\nada,2026-11-02T10:00+00:00,\nada,2026-11-02 12:00+02:00,\nbo,2026-11-03T00:00Z,01_gather\n"
@@ -48,13 +48,13 @@ def test_the_record_goes_before_the_files_and_the_latest_line_before_others(cour
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (
-        "no submission time in submitted.csv, so the time is the file's date (1). Students can set these and copying "
-        "changes them: these times cost no points. To take points for lateness, write submitted.csv (student,time) into "
-        "the folder of submissions"
+        "no submission time in submitted.csv, so the time is the file's date (1). Students can set these times, "
+        "and copying changes them. In this course, these times cost no points. To take points for lateness, write submitted.csv "
+        "(student,time) into the folder of submissions"
     )
 
 
-def test_a_record_in_a_students_own_folder_is_the_students(course: Course, tmp_path: Path) -> None:
+def test_submitted_csv_in_a_students_folder_is_ignored(course: Course, tmp_path: Path) -> None:
     place = handed(tmp_path / "work")
     (place / STATED).write_text("student,time\nada,2026-01-01T00:00Z\n")
     assert stated_in([place], [place], [MODULE], str) == {}
@@ -62,7 +62,7 @@ def test_a_record_in_a_students_own_folder_is_the_students(course: Course, tmp_p
     assert stated_in([tmp_path / "work"], [place], [MODULE], str) == {}
 
 
-def test_without_a_policy_no_time_is_looked_at(course: Course, tmp_path: Path) -> None:
+def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_path: Path) -> None:
     place = handed(tmp_path / "work")
     plain = made_up(tmp_path / "plain")
     assert times_of(plain, {"ada": place}, {"ada": read(place, "ada", plain.module_of)}, {}, [MODULE]) == ({}, [])
@@ -76,25 +76,28 @@ def test_without_a_policy_no_time_is_looked_at(course: Course, tmp_path: Path) -
             r"submitted\.csv:1: no columns student and time; the header is student,time or student,time,module",
         ),
         ("", r":1: no columns student and time"),
-        ("student,time\nada,monday\n", r":2: no time 'monday'; write 2026-11-02T23:59 or 2026-11-02 23:59\+01:00"),
-        ("student,time\nada\n", r":2: no time ''"),
+        (
+            "student,time\nada,monday\n",
+            r":2: 'monday' is not a time; write 2026-11-02T23:59 or 2026-11-02 23:59\+01:00",
+        ),
+        ("student,time\nada\n", r":2: '' is not a time"),
         ("time,student\n2026-11-02\n", r":2: no student"),
         ("student,time\n,2026-11-02\n", r":2: no student"),
         ("student,time,module\nada,2026-11-02,09_x\n", r":2: no module '09_x' in the course"),
     ],
 )
-def test_a_record_that_cannot_be_read_is_named(text: str, said: str, tmp_path: Path) -> None:
+def test_an_unreadable_submitted_csv_gives_an_error_with_its_line(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / STATED).write_text(text)
     with pytest.raises(CourseError, match=said):
         read_stated(tmp_path / STATED, [MODULE])
 
 
-def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> None:
+def test_submitted_csv_matches_a_name_in_another_unicode_form(tmp_path: Path) -> None:
     (tmp_path / STATED).write_text("student,time\nZoe\u0308,2026-11-02T10:00+00:00\n", encoding="utf-8")
     assert list(read_stated(tmp_path / STATED, [])) == [("Zo\u00eb", "*")]
 
 
-def test_a_line_without_a_module_is_known_as_one_for_all(tmp_path: Path) -> None:
+def test_a_line_without_a_module_applies_to_all_modules(tmp_path: Path) -> None:
     (tmp_path / STATED).write_text(f"student,time,module\nada,2026-11-02T10:00Z,\nada,2026-11-03T10:00Z,{MODULE}\n")
     found = read_stated(tmp_path / STATED, [MODULE])
     assert [found["ada", module].for_all for module in ("*", MODULE)] == [True, False]

@@ -81,7 +81,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @isolated
-def test_the_second_time_nothing_is_traced_and_reports_are_the_same(
+def test_a_second_run_traces_nothing_and_gives_the_same_reports(
     course: Course, cache: Cache, fresh: dict[str, str], asked: list[str]
 ) -> None:
     assert reports(course, cache) == fresh
@@ -99,7 +99,8 @@ def test_equal_programs_are_judged_once_with_any_answers(
     texts = {
         f"{who} {n}": CLASS[who] + answer.format(n) for who in ("ada", "bo", "cy") for n in (1.5, "'3 us'", "'4 hours'")
     }
-    texts["dot"] = CLASS["bo"].replace("zeros", "ones") + answer.format(1.5)  # a different program with the same answer
+    # A program that differs from bo's, with the answer of "bo 1.5".
+    texts["dot"] = CLASS["bo"].replace("zeros", "ones") + answer.format(1.5)
     judged, judge = [], verdicts.judge_checks
 
     def counted(*about: Any, **public: Any) -> list[Result]:
@@ -150,7 +151,7 @@ def test_a_changed_tolerance_of_numbers_judges_only_the_answers_to_questions(
 
 
 @isolated
-def test_what_is_gone_or_damaged_is_traced_or_run_again(
+def test_a_missing_cache_entry_is_traced_or_run_again(
     course: Course, cache: Cache, fresh: dict[str, str], monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
     one = {"ada": CLASS["ada"]}
@@ -171,7 +172,7 @@ def test_what_is_gone_or_damaged_is_traced_or_run_again(
 
 
 @isolated
-def test_what_could_come_out_another_way_is_not_remembered(course: Course, cache: Cache, asked: list[str]) -> None:
+def test_results_that_may_differ_next_time_are_not_cached(course: Course, cache: Cache, asked: list[str]) -> None:
     texts = {"ada": "import random\n" + RIGHT, "bo": RIGHT + "\nwhile True:\n    pass\n"}
     short = course.config.limits.model_copy(update={"trace_seconds": 2})
     impatient = Course(course.root, course.config.model_copy(update={"limits": short}))
@@ -182,7 +183,7 @@ def test_what_could_come_out_another_way_is_not_remembered(course: Course, cache
 
 
 @isolated
-def test_why_decides_afresh_and_what_differs_is_not_remembered_again(
+def test_why_ignores_the_cache_and_bars_a_source_whose_verdict_differs(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
     monkeypatch.setenv(memory.VARIABLE, str(tmp_path / "store"))
@@ -206,11 +207,13 @@ def test_why_decides_afresh_and_what_differs_is_not_remembered_again(
     assert RIGHT in asked
 
 
-def test_without_isolation_nothing_is_remembered(course: Course, cache: Cache) -> None:
+def test_without_isolation_nothing_is_cached(course: Course, cache: Cache) -> None:
     assert Grader(course, "none", cache=cache).store.cache is None
 
 
-def test_the_place_is_named_turned_off_or_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_is_named_turned_off_or_the_users_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(memory.VARIABLE, str(tmp_path / "mine"))
     assert memory.cache_folder() == tmp_path / "mine"
     monkeypatch.setenv(memory.VARIABLE, memory.OFF)
@@ -261,13 +264,13 @@ def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool 
     return Store(made.keys, made.cache).get(TRACES, key, gone, own)
 
 
-def test_replies_come_back_as_they_were(cache: Cache) -> None:
+def test_cached_replies_are_read_back_unchanged(cache: Cache) -> None:
     found = kept(store(cache), TRUE)
     assert list(found.each) == TRUE and (found.notes, found.cpu, found.files) == ((), 0.5, ("a.py",))
     assert found.each[0].program == b"bytecode"
 
 
-def test_replies_with_a_lost_program_are_made_again(cache: Cache) -> None:
+def test_a_cached_reply_without_its_program_is_traced_again(cache: Cache) -> None:
     made = store(cache)
     kept(made, TRUE)
     cache.drop(made.keys.part(hashlib.sha256(b"bytecode").digest()))
@@ -276,7 +279,7 @@ def test_replies_with_a_lost_program_are_made_again(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "raised", "syntax", "untraceable"])
-def test_faults_of_the_code_are_kept(cache: Cache, kind: str) -> None:
+def test_faults_of_the_code_are_cached(cache: Cache, kind: str) -> None:
     fault = Fault(kind, "a word", 3, "a.py", "ValueError")
     assert lasting(fault) and kept(store(cache), [Reply(fault), *TRUE[1:]]).each[0].fault == fault
 
@@ -288,13 +291,13 @@ def test_faults_of_the_code_are_kept(cache: Cache, kind: str) -> None:
         *(Fault("raised", "", type=name) for name in ("OSError", "PermissionError", "MemoryError", "XlaRuntimeError")),
     ],
 )
-def test_faults_of_the_moment_are_not(cache: Cache, fault: Fault) -> None:
+def test_faults_of_the_moment_are_not_cached(cache: Cache, fault: Fault) -> None:
     assert not lasting(fault)
     with pytest.raises(Gone):
         kept(store(cache), [TRUE[0], Reply(fault), TRUE[2]])
 
 
-def test_a_source_that_may_act_differently_next_time_is_not(cache: Cache) -> None:
+def test_replies_of_a_source_that_may_act_differently_are_not_cached(cache: Cache) -> None:
     with pytest.raises(Gone):
         kept(store(cache), TRUE, "import random")
 
@@ -309,7 +312,7 @@ def test_any_reply_of_a_learners_process_is_cached_unchanged(cache: Cache, body:
     assert of_call.each[0].program == b"one"
 
 
-def test_any_change_changes_the_key() -> None:
+def test_any_change_of_source_asks_or_course_changes_the_cache_key() -> None:
     keys, answers = Keys("all else"), dict(zip(ASKS, TRUE, strict=True))
     other_inputs, renamed = [array("f", runs=2), *ASKS[1:]], [array("h"), *ASKS[1:]]
     traces = [
@@ -340,14 +343,14 @@ def test_equal_programs_with_other_inputs_are_separate_runs(cache: Cache) -> Non
 
 
 @pytest.mark.parametrize("header", [{"fault": {"kind": "compile"}}, {"broken": "it"}, {"outputs": [], "broken": "it"}])
-def test_what_no_program_came_to_is_found_anew(cache: Cache, header: dict[str, Any]) -> None:
+def test_a_run_without_a_usable_result_is_not_cached(cache: Cache, header: dict[str, Any]) -> None:
     made = store(cache)
     made.get(RUNS, b"run", lambda: Ran(header))
     with pytest.raises(Gone):
         made.get(RUNS, b"run", gone)
 
 
-def test_a_source_that_does_something_else_is_never_remembered_again(cache: Cache) -> None:
+def test_a_source_whose_fresh_reply_differs_is_never_cached_again(cache: Cache) -> None:
     made = store(cache)
     assert kept(made, TRUE) and kept(made, TRUE, fresh=True)
     with pytest.raises(Gone):

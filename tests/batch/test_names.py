@@ -36,7 +36,7 @@ def test_pages_follow_a_changed_roster(tmp_path: Path) -> None:
     run(tmp_path, {"bob": Person("Bob Hatter", "A"), "gil": Person("Gil Mock")})
     assert all("Bob Hatter, section A" in page for page in pages(tmp_path, "bob"))
     assert "gil" in (tmp_path / "grades.csv").read_text() and "Gil Mock" in (tmp_path / "grades.csv").read_text()
-    run(tmp_path, None)  # without a roster, a run keeps the names
+    run(tmp_path, None)  # a run without a roster keeps the names of the previous run's roster
     assert "Bob Hatter" in (tmp_path / "index.html").read_text(encoding="utf-8")
     run(tmp_path, {"bob": Person("Robert Hatter", "B")})
     assert all("Robert Hatter, section B" in page for page in pages(tmp_path, "bob"))
@@ -45,7 +45,7 @@ def test_pages_follow_a_changed_roster(tmp_path: Path) -> None:
     assert "Hatter" not in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_page_is_not_written_again_for_a_name_that_it_has(tmp_path: Path) -> None:
+def test_a_page_that_has_the_students_name_is_not_written_again(tmp_path: Path) -> None:
     run(tmp_path, {"bob": Person("Bob Hatter", "A")})
     before = (tmp_path / "bob.html").stat().st_mtime_ns
     run(tmp_path, {"bob": Person("Bob Hatter", "A"), "zoe": Person("Zoe Gryphon")})
@@ -53,7 +53,7 @@ def test_a_page_is_not_written_again_for_a_name_that_it_has(tmp_path: Path) -> N
     assert "Zoe Gryphon" in pages(tmp_path, "zoe")[0]
 
 
-def test_a_run_that_ends_before_the_pages_are_written_leaves_them_to_the_next(
+def test_the_next_run_writes_the_pages_that_an_interrupted_run_did_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path, None)

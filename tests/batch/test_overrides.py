@@ -40,7 +40,7 @@ def laid_over(report: Report, *overrides: Override, old: Report | None = None) -
     return with_sums(found), problems
 
 
-def test_a_check_and_an_exercise_are_set_by_hand_and_the_graders_points_stay_readable() -> None:
+def test_points_by_hand_for_a_check_or_an_exercise_keep_the_graders_points() -> None:
     plain = graded(0, 2)
     found, problems = laid_over(plain, override(points=1.5))
     assert (found.earned, problems) == (3.5, [])
@@ -52,7 +52,7 @@ def test_a_check_and_an_exercise_are_set_by_hand_and_the_graders_points_stay_rea
 
 
 @pytest.mark.parametrize("check", ["c3/check0", "C3/check0", "c3_con/check0"])
-def test_names_may_be_cut_as_on_the_command_line(check: str) -> None:
+def test_an_override_may_shorten_names_as_on_the_command_line(check: str) -> None:
     plain = graded(0)
     assert laid_over(plain, override(check, 1.5)) == laid_over(plain, override(points=1.5))
     assert laid_over(plain, override("c3", 1.5)) == laid_over(plain, override(EXERCISE, 1.5))
@@ -65,7 +65,7 @@ def test_names_may_be_cut_as_on_the_command_line(check: str) -> None:
     ]
 
 
-def test_points_that_waited_for_a_person_wait_no_more() -> None:
+def test_points_by_hand_end_the_wait_of_pending_points() -> None:
     plain = graded(0, status="broken")
     assert plain.pending == 2
     found, _ = laid_over(plain, override(points=2))
@@ -77,15 +77,15 @@ def test_points_that_waited_for_a_person_wait_no_more() -> None:
     [
         (override("c9_other"), f"alice c9_other: no exercise 'c9_other'; there are {EXERCISE}; the line does nothing"),
         (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check 'nope'; there are check0; the line does nothing"),
-        (override(points=3), f"alice {EXERCISE}/check0: 3 points, but it is worth 2; the line does nothing"),
+        (override(points=3), f"alice {EXERCISE}/check0: the line gives 3 points, but the most is 2; the line does nothing"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_changes_nothing_and_is_reported(one: Override, said: str) -> None:
+def test_an_override_that_does_not_fit_changes_nothing_and_is_reported(one: Override, said: str) -> None:
     plain = graded(0)
     assert laid_over(plain, one) == (plain, [said])
 
 
-def test_a_line_that_does_nothing_disables_no_other() -> None:
+def test_an_override_without_effect_disables_no_other() -> None:
     """A line with a typing error came first, and the right line below it gave no points."""
     plain = graded(0, 2)
     typo, too_many = override(f"{EXERCISE}/chekc0"), override(points=3)
@@ -94,7 +94,7 @@ def test_a_line_that_does_nothing_disables_no_other() -> None:
     assert not any("another line sets" in problem for problem in problems)
 
 
-def test_a_short_name_of_several_gives_no_points_and_says_of_which() -> None:
+def test_an_ambiguous_short_name_gives_no_points_and_lists_the_checks() -> None:
     plain = graded(0, 2)
     assert laid_over(plain, override("c3/check")) == (
         plain,
@@ -102,18 +102,18 @@ def test_a_short_name_of_several_gives_no_points_and_says_of_which() -> None:
     )
 
 
-def test_a_name_in_another_unicode_form_is_the_same_student() -> None:
+def test_an_override_matches_a_name_in_another_unicode_form() -> None:
     assert override(student="Zoe\u0308").student == "Zo\u00eb"
 
 
-def test_an_override_without_a_report_is_reported() -> None:
+def test_an_override_for_a_student_without_a_report_is_reported() -> None:
     (told,) = unknown([override(), override(student="zoe")], ["alice"])
     assert told == ("zoe", f"zoe {EXERCISE}/check0: no student of this name has a report; the line does nothing")
     (told,) = unknown([override(student="ALICE")], ["alice"])
     assert "no student of this name has a report (there is alice); the line does nothing" in told[1]
 
 
-def test_a_result_that_changed_since_is_reported_until_a_person_looked() -> None:
+def test_a_result_that_changed_under_an_override_is_reported_until_checked() -> None:
     first, _ = laid_over(graded(0), override())
     second, problems = laid_over(graded(2), override(), old=first)
     wanted = (
@@ -126,7 +126,7 @@ def test_a_result_that_changed_since_is_reported_until_a_person_looked() -> None
 
 
 @given(st.lists(st.sampled_from([0.0, 2.0]), min_size=1, max_size=4), st.data())
-def test_what_was_laid_over_comes_off_again_and_laid_twice_is_laid_once(earned, data) -> None:
+def test_overrides_can_be_removed_and_applying_them_twice_changes_nothing(earned, data) -> None:
     plain = graded(*earned)
     chosen = data.draw(st.sets(st.integers(0, len(earned) - 1)))
     listed = [override(f"{EXERCISE}/check{i}", data.draw(st.floats(0, 2))) for i in chosen]
@@ -146,7 +146,7 @@ def written(folder: Path, text: str) -> Path:
 LINE = "  - {student: a, check: c3/v, points: 1, by: B, reason: r}\n"
 
 
-def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> None:
+def test_overrides_yaml_is_read_and_may_be_missing(tmp_path: Path) -> None:
     assert read_overrides(tmp_path) == ()
     assert read_overrides(written(tmp_path, "overrides:\n")) == ()
     (one,) = read_overrides(written(tmp_path, f"overrides:\n{LINE}"))
@@ -164,7 +164,7 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),
         ("overrides:\n" + LINE + LINE, r"overrides\.yaml:1: overrides: a c3/v appears twice; keep one"),
-        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"a c3 is set as a whole, and so is its check c3/v; keep one"),
+        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"one line sets a c3 as a whole, and another its check c3/v; keep one line"),
         ("overrides:\n" + LINE + "overrides:\n" + LINE, r"overrides\.yaml:3: overrides appears twice; keep one"),
         ("overrides:\n" + LINE.replace("points: 1", "points: 1, points: 2"), r"overrides\.yaml:2: points appears twice"),
         ("overrides: &a\n  - *a\n", r"overrides\.yaml:"),
@@ -172,6 +172,6 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
         ("a: [", r"overrides\.yaml:\d: not YAML"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_the_file_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_a_mistake_in_overrides_yaml_gives_a_one_line_error(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=said):
         read_overrides(written(tmp_path, text))

@@ -61,7 +61,7 @@ def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
 @pytest.mark.parametrize(
     ("dtype", "far", "matters"),
     [
-        ("float32", 2e-5, False),  # within twice the tolerance
+        ("float32", 2e-5, False),  # the change is within twice the tolerance
         ("float32", 1e-4, True),
         ("bfloat16", 5e-4, False),
         ("bfloat16", 4e-3, True),
@@ -70,15 +70,15 @@ def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
         ("bool", 1.0, True),
     ],
 )
-def test_what_moves_a_result_farther_than_its_tolerance_matters(dtype: str, far: float, matters: bool) -> None:
+def test_an_operation_that_moves_a_result_beyond_its_tolerance_matters(dtype: str, far: float, matters: bool) -> None:
     assert poisoned(Asked({1: far}), dtype=dtype).matter(COLLECTIVES) == [False, matters, False]
 
 
-def test_a_result_of_zeros_moves_when_it_moves_at_all() -> None:
+def test_any_change_of_a_result_of_zeros_matters() -> None:
     assert poisoned(Asked({0: 1e-30}, largest=[0.0])).matter(COLLECTIVES) == [True, False, False]
 
 
-def test_a_runner_is_asked_once() -> None:
+def test_the_runner_is_asked_once_for_each_kind_of_operation() -> None:
     asked = Asked({0: 1.0})
     made = poisoned(asked)
     assert made.matter(COLLECTIVES) == made.matter(COLLECTIVES) == [True, False, False]
@@ -86,21 +86,21 @@ def test_a_runner_is_asked_once() -> None:
     assert made.matter(PRODUCTS) == [] and len(asked.asked) == 1
 
 
-def test_what_the_program_cannot_end_without_matters() -> None:
+def test_an_operation_whose_change_kills_the_program_matters() -> None:
     asked = Asked({2: 1.0}, deadly=(1,))
     made = poisoned(asked)
     assert made.matter(COLLECTIVES) == [False, True, True]
     assert asked.asked == [[0, 1, 2], [0, 2]] and made.lasting
 
 
-def test_a_program_that_dies_of_everything_is_the_learners_fault() -> None:
+def test_a_program_that_dies_of_every_change_is_the_learners_fault() -> None:
     count = MOST_DEATHS + 2
     made = poisoned(Asked({}, deadly=tuple(range(count))), count)
     died = WorkerDied("timeout", "", "poisoning 2")
     assert made.matter(COLLECTIVES) == run_fault(died, 60) and not made.lasting
 
 
-def test_unreadable_answers_are_the_graders_fault() -> None:
+def test_unreadable_answers_about_changes_are_the_graders_fault() -> None:
     ours = poisoned(Says(WorkerDied("died", "no room", "compiling"))).matter(COLLECTIVES)
     assert isinstance(ours, Fault) and ours.kind == "broken"
     for answer in ({"broken": "ValueError: x"}, {"largest": [2.0]}, {"largest": [2.0], "moved": [[1.0]]}):
@@ -110,12 +110,12 @@ def test_unreadable_answers_are_the_graders_fault() -> None:
     assert poisoned(Says(late)).matter(COLLECTIVES) == late
 
 
-def test_a_program_that_xla_takes_only_unchanged_is_not_refused() -> None:
+def test_a_program_that_xla_compiles_only_unchanged_is_not_refused() -> None:
     found = poisoned(Says({"fault": {"kind": "compile", "message": "XLA cannot compile it"}})).matter(COLLECTIVES)
     assert found == [True, True, True]
 
 
-def test_a_changed_program_that_is_too_large_counts_nothing() -> None:
+def test_a_changed_program_that_needs_too_much_memory_is_refused() -> None:
     """Otherwise junk that fills the memory would count. Judged programs are small."""
     answer = {
         "fault": {"kind": "refused", "message": "the program needs 668 MiB over all devices; 512 MiB are the limit"}
@@ -150,7 +150,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield Store(Keys("these tests"), cache)
 
 
-def test_a_worker_is_asked_on_demand_and_only_once(
+def test_a_worker_tries_changes_on_demand_and_only_once(
     course: Course, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = Workers(course, TIER, store=store)

@@ -10,7 +10,7 @@ from grader.batch.workers import pool_of
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, ValueError])
-def test_what_is_queued_is_not_done_when_the_work_is_given_up(end: type[BaseException]) -> None:
+def test_an_exception_in_the_block_cancels_queued_work(end: type[BaseException]) -> None:
     started, go, done = threading.Event(), threading.Event(), []
 
     def first() -> None:
@@ -30,7 +30,7 @@ def test_what_is_queued_is_not_done_when_the_work_is_given_up(end: type[BaseExce
     assert done == ["first"]
 
 
-def test_otherwise_all_is_done() -> None:
+def test_a_block_that_ends_normally_completes_all_work() -> None:
     with pool_of(2) as pool:
         done = [pool.submit(lambda n=n: n * n) for n in range(5)]
     assert [d.result() for d in done] == [0, 1, 4, 9, 16]

@@ -28,7 +28,7 @@ from tests.test_unlucky import no_bar
 
 CLASS = {"ada": ZEROS, "bo": RIGHT, "cy": RIGHT}
 REGRADED = {"ada": RIGHT, "bo": ZEROS, "cy": RIGHT}
-WRITES = 3 * 2 + 2 + 4  # pages and report of each; changes; integrity, grades, summary, index
+WRITES = 3 * 2 + 2 + 4  # two pages and a report of each changed student; two tables of changes; four files of the class
 
 
 class Killed(BaseException):
@@ -72,7 +72,7 @@ def rows(out: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_regrade_killed_between_any_two_writes(
+def test_a_regrade_killed_between_any_two_writes_can_be_completed(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(grader, tmp_path / "wanted", CLASS)
@@ -101,7 +101,7 @@ def test_a_regrade_killed_between_any_two_writes(
         assert files(out) == wanted and rows(out) == content
 
 
-def test_what_a_killed_regrade_graded_is_not_graded_again(
+def test_reports_of_a_killed_regrade_are_not_graded_again(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(grader, tmp_path, CLASS)
@@ -117,7 +117,7 @@ def test_what_a_killed_regrade_graded_is_not_graded_again(
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("{")], ids=["deleted", "damaged"])
-def test_a_file_that_is_gone_or_damaged_is_written_again(
+def test_a_missing_or_damaged_file_is_written_again(
     grader: Grader, tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     grade(grader, tmp_path, CLASS)
@@ -125,7 +125,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_again(
     wanted, content = files(tmp_path), rows(tmp_path)
     for name in wanted:
         if name.endswith(".html") and damage is not Path.unlink:
-            (tmp_path / name).write_text("")  # the grader notices an empty page; it does not notice other damage
+            (tmp_path / name).write_text("")  # the only damage to a page that the grader notices is an empty page
         else:
             damage(tmp_path / name)
         grade(grader, tmp_path, REGRADED)
@@ -166,16 +166,14 @@ def test_a_dry_run_writes_nothing_and_reports_everything(grader: Grader, tmp_pat
     assert [change.line for change in grade(grader, tmp_path, REGRADED).changes] == dry
 
 
-def test_grading_again_changes_no_byte(grader: Grader, tmp_path: Path) -> None:
+def test_grading_an_unchanged_class_again_changes_no_byte(grader: Grader, tmp_path: Path) -> None:
     grade(grader, tmp_path, CLASS)
     before = files(tmp_path)
     assert grade(grader, tmp_path, CLASS).changes == [] and files(tmp_path) == before
     assert FILE not in before
 
 
-def test_the_class_page_is_drawn_from_what_is_on_file_also_where_points_are_given_by_hand(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_the_class_page_shows_stored_reports_with_points_by_hand(grader: Grader, tmp_path: Path) -> None:
     grade(grader, tmp_path, CLASS)
     name = next(r.name for e in reports(tmp_path)["ada"].exercises for r in e.results if r.kind == "check")
     by_hand = Override(student="ada", check=f"{NAME}/{name}", points=1, by="Bo", reason="asked")

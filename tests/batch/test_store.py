@@ -38,7 +38,7 @@ def counted(folder: Folder, *graded: Report) -> list[Report]:
     return list(folder.database.reports())
 
 
-def test_a_report_is_kept_while_its_fingerprint_fits(tmp_path: Path) -> None:
+def test_a_stored_report_is_reused_while_its_fingerprint_matches(tmp_path: Path) -> None:
     with Folder(tmp_path / "out") as folder:
         folder.keep(a_report("ada"))
         assert folder.kept("ada", "f", ["e"]) == a_report("ada")
@@ -54,7 +54,7 @@ def test_half_a_surrogate_pair_in_a_learners_text_is_kept_as_a_question_mark(tmp
         assert folder.kept("ada", "f", ["e"]) == Report.loads(odd.dumps())
 
 
-def test_a_report_that_waits_for_better_luck_is_made_anew(tmp_path: Path) -> None:
+def test_a_report_with_a_broken_check_is_graded_again(tmp_path: Path) -> None:
     lost = Result(
         kind="check", name="c", label="c", task="t", status="broken", points=0, earned=0, public=True
     )  # fmt: skip
@@ -65,7 +65,7 @@ def test_a_report_that_waits_for_better_luck_is_made_anew(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"schema_version": 2}', "null"])
-def test_a_damaged_report_of_an_older_version_is_made_anew(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_report_of_an_older_version_is_graded_again(tmp_path: Path, damage: str) -> None:
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ada.json").write_text(damage)
     with Folder(tmp_path) as folder:
@@ -114,7 +114,7 @@ def two(tmp_path: Path) -> Course:
     return find_course(course.root)
 
 
-def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
+def test_reports_of_two_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
         of_02 = [part_of(student, two, "y1_more", fingerprint="of 02") for student in ("ada", "bob")]
         counted(folder, *of_02)
@@ -122,9 +122,9 @@ def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
         whole = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01"))
         assert [e.exercise for e in whole.exercises] == ["x1_gather", "y1_more"]
         assert (whole.points, whole.earned) == (4, 2)
-        assert counted(folder) == [whole, of_02[1]]  # bob is not in these folders, so his report stays
+        assert counted(folder) == [whole, of_02[1]]  # bob has no submission in this run, so his old report stays
     with Folder(tmp_path / "out", two) as folder:
-        assert folder.kept("ada", "of 01", ["x1_gather"]) == whole  # resumed, it is not graded again
+        assert folder.kept("ada", "of 01", ["x1_gather"]) == whole  # a resumed run does not grade this submission again
         assert folder.kept("ada", "of 02", ["x1_gather"]) is None
         better = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01, again", earned=2))
         assert (better.points, better.earned) == (4, 3)
@@ -139,7 +139,7 @@ def with_a_bonus(two: Course) -> Course:
     return find_course(two.root)
 
 
-def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course) -> None:
+def test_bonus_points_follow_the_current_course(tmp_path: Path, two: Course) -> None:
     """Also in a report that is older than its field, and for a student who is not graded now."""
     course = with_a_bonus(two)
     for student in ("ada", "bob"):
@@ -148,14 +148,14 @@ def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course
             counted(folder, old)
     with Folder(tmp_path, course) as folder:
         counted(folder, part_of("ada", course, "x1_gather", fingerprint="of 01"))
-        assert folder.changes == []  # no score changes, only the missing field is filled
+        assert folder.changes == []  # the run marks bonus exercises in old reports; no score changes
         settled = {r.student: r for r in folder.database.reports()}
         totals = {s: (r.points, r.earned, r.bonus) for s, r in settled.items()}
         assert totals == {"ada": (2, 2, 1), "bob": (0, 1, 1)}
         assert folder.kept("ada", "of 01", ["x1_gather"]) == settled["ada"]
 
 
-def test_work_is_held_within_limits_until_all_are_graded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_limited_number_of_submissions_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
     def work(student: str) -> Submission:
@@ -173,7 +173,7 @@ def test_work_is_held_within_limits_until_all_are_graded(monkeypatch: pytest.Mon
         works["gone"]
 
 
-def test_titles_on_the_class_page_are_those_of_each_report(tmp_path: Path, two: Course) -> None:
+def test_each_report_keeps_the_exercise_titles_of_its_grading(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path) as folder:
         for student in ("ada", "bob"):
             part = part_of(student, two, "x1_gather").exercises[0].model_copy(update={"title": f"as {student} had it"})
@@ -182,7 +182,7 @@ def test_titles_on_the_class_page_are_those_of_each_report(tmp_path: Path, two: 
         assert [e.title for r in folder.database.reports() for e in r.exercises] == ["as ada had it", "as bob had it"]
 
 
-def test_all_files_are_the_same_for_any_order_of_the_reports(tmp_path: Path) -> None:
+def test_files_do_not_depend_on_the_order_of_the_reports(tmp_path: Path) -> None:
     graded = [
         *a_class(),
         *(make_report(exercise([number()]), student=s, course=s) for s in ("ä", "Zed", "z\U0001f600")),
@@ -199,7 +199,7 @@ def test_all_files_are_the_same_for_any_order_of_the_reports(tmp_path: Path) -> 
     assert [row.split(",")[0] for row in rows] == sorted(r.student for r in graded)
 
 
-def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
+def test_a_dry_run_reads_the_stored_reports(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         counted(folder, a_report("ada"))
     with Folder(tmp_path, dry=True) as folder:
@@ -207,11 +207,11 @@ def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
         assert [r.student for r in folder.database.reports()] == ["ada"]
 
 
-def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course) -> None:
+def test_a_module_graded_with_other_versions_is_noted(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
         counted(folder, part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
         whole = folder.keep(part_of("ada", two, "x1_gather").model_copy(update={"versions": {"jax": "0.2"}}))
-    assert whole.notes == ["02_more: graded before, with jax 0.1"]
+    assert whole.notes == ["02_more: graded in an earlier run, with jax 0.1"]
 
 
 def test_an_assignment_is_graded_if_it_is_due_or_handed_in(two: Course) -> None:

@@ -49,13 +49,13 @@ def work(course: Course, tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def test_says_what_is_missing(course: Course, grader: Grader, work: Path) -> None:
+def test_prepare_lists_the_missing_tasks_and_questions(course: Course, grader: Grader, work: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     exercise = course.exercise(D1)
     assert ready.missing == {D1: [*exercise.tasks, *exercise.questions]}
 
 
-def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+def test_the_zip_is_graded_like_the_folder(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     path = submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")
     assert path.name == f"ada_{MODULE}.zip"
@@ -70,7 +70,7 @@ def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader
     assert course.config.seed not in json.dumps(manifest)
 
 
-def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+def test_equal_work_gives_a_zip_of_equal_bytes(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     at = datetime(2026, 11, 1, 12, tzinfo=UTC)
     first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada", at).read_bytes()
@@ -79,7 +79,7 @@ def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: 
     assert handed_in_at(tmp_path / "a.zip", names) == (at, STAMP)
 
 
-def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, work: Path, tmp_path: Path) -> None:
+def test_the_zip_leaves_out_other_modules_without_a_note(grader: Grader, work: Path, tmp_path: Path) -> None:
     other = "a1_local_shape"
     course = classroom.copied(tmp_path / "c", **{MODULE: [C1, D1], "01_layout": [other]})
     (work / f"{other}.py").write_text("x = 1\n")
@@ -99,7 +99,9 @@ def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path
 @pytest.mark.parametrize(
     "words", [["submit", MODULE, "--student", "ada"], ["check", "c1"], ["check"], ["explain", "c1"]]
 )
-def test_a_file_that_cannot_be_read_is_named(words: list[str], course: Course, tmp_path: Path) -> None:
+def test_an_unreadable_notebook_is_reported_by_submit_check_and_explain(
+    words: list[str], course: Course, tmp_path: Path
+) -> None:
     (tmp_path / f"{MODULE}.ipynb").write_text('{"cells": [')
     done = CliRunner().invoke(app, [*words, "--course", str(course.root), "--work", str(tmp_path)])
     assert isinstance(done.exception, CourseError), done.output
@@ -114,7 +116,7 @@ def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
 
 
 @pytest.mark.parametrize(("hub", "account", "name"), [("ada", "jovyan", "ada"), ("", "bob", "bob")])
-def test_a_zip_carries_the_login(
+def test_the_zip_is_named_after_the_login(
     hub: str, account: str, name: str, course: Course, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", hub)
@@ -136,17 +138,18 @@ def test_a_zip_from_a_shared_account_needs_a_student(monkeypatch: pytest.MonkeyP
         submit.login()
 
 
-def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
+def test_submit_writes_the_zip_and_lists_what_is_not_begun(course: Course, work: Path, tmp_path: Path) -> None:
     args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--student", "ada"]
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
     assert re.search(rf"{D1} +not begun", done.output) and "upload it as it is" in done.output
-    assert "missing in" not in done.output and "not written yet" not in done.output  # the unwritten file gets one line
+    # For a file that was not begun, there is only the line "not begun".
+    assert "missing in" not in done.output and "not written yet" not in done.output
     whole = CliRunner().invoke(app, [*args, "--full", "--course", str(course.root)])
     assert "matmul_all_reduce: not written yet" in " ".join(whole.output.split())
 
 
-def test_of_what_is_begun_the_command_says_what_fails_and_what_is_missing(
+def test_submit_reports_failing_checks_and_missing_tasks_of_begun_exercises(
     course: Course, work: Path, tmp_path: Path
 ) -> None:
     file = work / f"{D1}.py"
@@ -159,7 +162,7 @@ def test_of_what_is_begun_the_command_says_what_fails_and_what_is_missing(
     assert f"missing in {D1}: matmul_reduce_scatter, scatter_time, all_reduce_bytes" in said
 
 
-def test_the_student_is_asked_for_before_the_checks(course: Course, work: Path, monkeypatch) -> None:
+def test_submit_asks_for_the_student_before_any_check_runs(course: Course, work: Path, monkeypatch) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     monkeypatch.setattr(submit, "prepare", None)

@@ -10,7 +10,7 @@ import pytest
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override
 from grader.batch.why import fields_that_differ, find_check, set_by_hand, why
-from grader.common.result import Report
+from grader.common.result import Report, RubricItem
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.reports.appeal import render_appeal
@@ -25,9 +25,9 @@ def course(tmp_path: Path) -> Course:
 
 
 @pytest.mark.slow
-def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
+def test_why_grades_a_check_again_and_shows_every_run(course: Course) -> None:
     with Grader(course, TIER) as grader:
-        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # the report as read back from its file
+        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # the report after it was written and read
     found = why(course, TIER, submitted(ZEROS), f"{NAME}/value", kept)
     assert (found.result.status, found.differs, found.kept) == ("failed", [], found.result)
     text = "\n".join(found.lines)
@@ -45,7 +45,7 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     assert any(line.startswith("  all_gather over x: ") and line.endswith("(line 4)") for line in right.lines)
 
 
-def test_a_short_name_of_several_exercises_set_no_points() -> None:
+def test_an_ambiguous_override_is_not_shown_as_set_by_hand() -> None:
     hand = Override(student="alice", check="c3", points=0.5, by="Tom", reason="oral exam")
     parts = {name: exercise([result("value")], exercise=name) for name in ("c3_contracting", "c3_more")}
     assert set_by_hand(parts, [hand], ["c3_contracting"]) == []
@@ -53,7 +53,18 @@ def test_a_short_name_of_several_exercises_set_no_points() -> None:
     assert set_by_hand(parts, [hand], ["c3_contracting"]) == ["set by hand by Tom: 0.5 points for c3: oral exam"]
 
 
-def test_another_form_on_file_is_no_other_verdict() -> None:
+def test_points_by_hand_sum_the_items_of_a_rubric() -> None:
+    worth = {"cause": 0.5, "mend": 1.0, "cost": 2.0}
+    items = [RubricItem(name=name, points=points, text=f"names the {name}") for name, points in worth.items()]
+    written = result("why").model_copy(update={"rubric": items})
+    hand = Override(student="alice", check="c3/wh", items=("cause", "mend"), by="Ines", reason="both named")
+    parts = {"c3_contracting": exercise([written], exercise="c3_contracting")}
+    assert set_by_hand(parts, [hand], ["c3_contracting/why"]) == [
+        "set by hand by Ines: 1.5 points for c3/wh: both named"
+    ]
+
+
+def test_a_stored_result_that_differs_only_in_form_is_no_difference() -> None:
     """Rounds of a ring are tuples when found and lists on file, so the verdict was reported as different."""
     ring = {"title": "actual rounds", "mesh": [["x", 2]], "rounds": {"axes": ("x",), "holds": ((0, 1), (1, 0))}}
     today = result("traffic", "failed", pictures=[ring], actual=[math.nan, (1, 2)])
@@ -101,15 +112,15 @@ def test_differences_from_the_report_on_file_are_shown(course: Course) -> None:
         kept = grader.grade(submitted(ZEROS), [NAME])
     differs = why(course, TIER, submitted(RIGHT), f"{NAME}/value", kept).differs
     assert "status: 'failed' on file, 'passed' now" in differs
-    assert "decided by other programs or inputs than the report on file" in differs
+    assert "the exercise's programs or inputs differ from those of the report on file" in differs
     other = kept.model_copy(update={"versions": {"jax": "0"}})
     assert why(course, TIER, submitted(ZEROS), f"{NAME}/value", other).differs == [
-        f"versions: {{'jax': '0'}} on file, {kept.versions} now"
+        f"versions: {{'jax': '0'}} in the report on file, {kept.versions} now"
     ]
 
 
 @pytest.mark.slow
-def test_questions_and_work_that_is_not_there_are_decided_too(course: Course) -> None:
+def test_why_also_decides_questions_and_missing_work(course: Course) -> None:
     asked = why(course, TIER, submitted(None), "gather_time", None)
     assert asked.result.status == "failed" and asked.lines[0].endswith("}, answered nothing: nothing was handed in")
     (line,) = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).lines
@@ -117,9 +128,18 @@ def test_questions_and_work_that_is_not_there_are_decided_too(course: Course) ->
     assert why(course, TIER, submitted(None), "value", None).lines == []
 
 
-def test_an_unknown_check_is_named(course: Course) -> None:
+def test_an_unknown_check_is_reported_with_the_known_ones(course: Course) -> None:
     assert find_check(course, "value") == (NAME, "value")
     with pytest.raises(
         CourseError, match="no check or question 'valeu' in x1_gather; it has value, traffic, gather_time"
     ):
         find_check(course, f"{NAME}/valeu")
+
+
+def test_a_prefix_selects_a_check_as_in_overrides(course: Course) -> None:
+    assert find_check(course, f"{NAME}/val") == (NAME, "value")
+    assert find_check(course, f"{NAME}/gather") == (NAME, "gather_time")
+    with pytest.raises(CourseError, match="'' could be value, traffic, gather_time: write more of it"):
+        find_check(course, f"{NAME}/")
+    with pytest.raises(CourseError, match="no check or question 'val'"):
+        find_check(course, "val")

@@ -100,7 +100,7 @@ def values(finding: Finding) -> list[Any]:
 # -- through a pair of workers -----------------------------------------------------------------
 
 
-def test_every_kind_of_ask_is_answered_in_its_place(workers: Workers) -> None:
+def test_every_kind_of_ask_is_answered_in_order(workers: Workers) -> None:
     text = "def f(a, *, mesh):\n    return a + 1\ndef g(n):\n    return 2 * n\nq = '3 us'\n"
     asks = [cases("g", {"n": 1}, {"n": 2}), array(), question("q"), array(mesh={"x": 8}, runs=2)]
     doubled, seen, answer, twice = findings(workers, text, *asks)
@@ -112,14 +112,14 @@ def test_every_kind_of_ask_is_answered_in_its_place(workers: Workers) -> None:
         assert (outputs[0].value == inputs["a"] + 1).all()
 
 
-def test_an_ask_that_ends_the_process_is_alone_in_its_failure(workers: Workers) -> None:
+def test_an_ask_that_ends_the_process_fails_alone(workers: Workers) -> None:
     text = "import os\ndef good(): return 1\ndef bad(): os._exit(3)\ndef later(): return 2\n"
     first, ended, last = findings(workers, text, cases("good"), cases("bad"), cases("later"))
     assert values(first) == [1] and values(last) == [2]
     assert ended == Fault("crashed", "it ended the process: exited with 3")
 
 
-def test_several_asks_that_end_the_process_are_reported_each(workers: Workers) -> None:
+def test_each_ask_that_ends_the_process_is_reported(workers: Workers) -> None:
     text = "import os, signal\ndef a(): os._exit(3)\ndef b(): os.kill(os.getpid(), signal.SIGSEGV)\ndef c(): return 1\n"
     exited, died, good = findings(workers, text, cases("a"), cases("b"), cases("c"))
     assert exited == Fault("crashed", "it ended the process: exited with 3")
@@ -129,7 +129,7 @@ def test_several_asks_that_end_the_process_are_reported_each(workers: Workers) -
 
 def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course, tmp_path: Path) -> None:
     """The death of a process is not blamed on the ask that was next by chance."""
-    mark = tmp_path / "it crashed"  # outside the scratch folder, which the worker empties
+    mark = tmp_path / "it crashed"  # this file is outside the scratch folder, which the worker empties
     crash = (
         f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
     )
@@ -149,7 +149,7 @@ def test_xlas_messages_are_equal_each_time(workers: Workers) -> None:
     assert first == again and "by_hand" not in first.message
 
 
-def test_too_many_endings_are_given_up_on(workers: Workers) -> None:
+def test_asks_after_too_many_crashes_are_not_run(workers: Workers) -> None:
     count = MAX_RESTARTS
     text = "import os\n" + "".join(f"def t{i}(): os._exit({i + 1})\n" for i in range(count)) + "def good(): return 1\n"
     found = findings(workers, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
@@ -158,7 +158,7 @@ def test_too_many_endings_are_given_up_on(workers: Workers) -> None:
     assert found[-1].message.startswith("not run: ")
 
 
-def test_a_file_that_ends_the_process_while_loading_is_reported_once_for_all(workers: Workers) -> None:
+def test_a_file_that_ends_the_process_while_loading_fails_every_ask(workers: Workers) -> None:
     found = findings(workers, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
     assert found == [Fault("crashed", "your file, while it was loaded, ended the process: exited with 5")] * 3
 
@@ -179,44 +179,44 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert other == Fault("timeout", "not run: a of this exercise did not finish within 1 s")
 
 
-IDLE = "2 s of idle time, which is the limit after 2 exercises that did not finish"
+IDLE = "2 s of idle time (the limit after an exercise that did not finish)"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 
 @pytest.mark.slow
-def test_after_a_function_that_sleeps_nothing_more_of_its_file_is_tried(impatient: Workers) -> None:
+def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Workers) -> None:
     began = time.monotonic()
     done, one, again, other = findings(impatient, SLEEPER, cases("h"), cases("f"), cases("f"), cases("g"))
     assert values(done) == [1]
     assert one == again == Fault("timeout", "it did not finish within 1 s")
     assert other == Fault("timeout", "not run: f of this exercise did not finish within 1 s")
-    assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # the CPU limit ends the task before the backstop
+    assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # the CPU limit ends the task before the wall limit
 
 
 @pytest.mark.slow
-def test_after_two_exercises_that_sleep_a_submission_may_be_idle_for_two_seconds(impatient: Workers) -> None:
+def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient: Workers) -> None:
     """Other code is still answered. A sleeper in each of many files cost the limit of a function each time."""
     tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
     asks, cost = [replace(cases(task), exercise=of) for task, of in tried], Cost(impatient.limits)
     found = trace(impatient, source(SLEEPER), asks, cost).replies
     assert cost.hung == 3
     one, answered, two, three, other = (found[ask] for ask in asks)
-    assert one.fault == two.fault == Fault("timeout", "it did not finish within 1 s")
-    assert three.fault == Fault("timeout", f"it did not finish within {IDLE}")
+    assert one.fault == Fault("timeout", "it did not finish within 1 s")
+    assert two.fault == three.fault == Fault("timeout", f"it did not finish within {IDLE}")
     assert answered.fault is None and other.fault is None
     first = trace(impatient, source(SLEEPER), asks[:1], cost).replies[asks[0]]
     assert first.fault == three.fault, "the submission's other files count"
 
 
 @pytest.mark.slow
-def test_sleeping_is_a_cost_of_the_submission(impatient: Workers) -> None:
+def test_sleeping_counts_towards_the_submissions_time(impatient: Workers) -> None:
     """A submission with a sleeper in each of 50 files held up the class for the time limit of each."""
     cost = Cost(impatient.limits)
     trace(impatient, source(SLEEPER), [cases("f")], cost)
     assert cost.tracing > impatient.limits.trace_seconds
 
 
-def test_a_submission_that_takes_long_is_named_while_it_is_graded(
+def test_a_slow_submission_is_reported_while_the_grader_works(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("grader.batch.workers.SLOW", 0.05)
@@ -234,7 +234,7 @@ def test_a_submission_that_takes_long_is_named_while_it_is_graded(
     assert 0.05 <= seconds[0] <= seconds[1] / 2
 
 
-def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_can_report(workers: Workers) -> None:
+def test_code_cannot_report_hidden_cases_of_another_exercise(workers: Workers) -> None:
     """The first exercise stores its arguments, and the second returns them."""
     hidden = replace(cases("a", {"n": 41}), secret=True)
     text = "known = []\ndef a(n):\n    known.append(n)\n    return n\ndef b(): return known\n"
@@ -242,7 +242,7 @@ def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_ca
     assert values(shown) == [1] and values(told) == [[1]]
 
 
-def test_what_stopped_a_cell_is_a_note(workers: Workers) -> None:
+def test_the_error_that_stopped_a_cell_is_a_note(workers: Workers) -> None:
     answered, notes = collect(workers, source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
     assert notes == ["cell 2 stopped at line 2: ZeroDivisionError: division by zero"]
     assert values(answered[0].finding) == [1]
@@ -253,7 +253,7 @@ def test_at_most_five_notes_are_kept(workers: Workers) -> None:
     assert len(notes) == 5 and notes[4].startswith("cell 5 ")
 
 
-def test_a_flood_is_reported(workers: Workers) -> None:
+def test_a_task_that_floods_the_pipe_is_reported(workers: Workers) -> None:
     text = "import os\ndef a():\n    while True: os.write(11, bytes(1 << 20))\ndef b(): return 1\n"
     flooded, good = findings(workers, text, cases("a"), cases("b"))
     assert isinstance(flooded, Fault) and flooded.kind == "crashed"
@@ -283,14 +283,14 @@ def frame(header, *blobs):
         {"number": 5, "values": [{"value": 42}]},
     ],
 )
-def test_a_child_can_neither_claim_to_be_ours_nor_that_we_broke(workers: Workers, forged: dict) -> None:
+def test_a_forged_answer_cannot_claim_a_fault_of_the_grader(workers: Workers, forged: dict) -> None:
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
     for finding in findings(workers, text, cases("a"), cases("b")):
         kind = finding.kind if isinstance(finding, Fault) else values(finding)
         assert kind in ("raised", "crashed", "refused", [1], [2])
 
 
-def test_a_child_can_only_answer_for_itself(workers: Workers) -> None:
+def test_a_forged_answer_shifts_no_other_answer(workers: Workers) -> None:
     """A forged answer counts like a returned one, and shifts no other answer."""
     forged = {"number": 0, "values": [{"value": 7}]}
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
@@ -298,10 +298,10 @@ def test_a_child_can_only_answer_for_itself(workers: Workers) -> None:
     assert values(first) == [7] and values(second) == [2]
 
 
-def test_garbage_on_the_wire_is_the_learners(workers: Workers) -> None:
+def test_unreadable_bytes_on_the_pipe_are_the_learners_fault(workers: Workers) -> None:
     text = "import os\ndef a():\n    os.write(11, b'\\x04\\0\\0\\0abcd')\n    os._exit(0)\ndef b(): return 2\n"
     first, second = findings(workers, text, cases("a"), cases("b"))
-    assert first == Fault("crashed", "it ended the process: sent back unreadable bytes")
+    assert first == Fault("crashed", "it ended the process: the process sent back unreadable bytes")
     assert values(second) == [2]
 
 
@@ -329,11 +329,11 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
         (question("q"), {"values": [{"value": 1}]}),
     ],
 )
-def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
+def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
     assert replies.plain_values(ask, body) == Fault("refused", "the answer has the wrong kind")
 
 
-def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
+def test_a_fault_from_a_child_keeps_plain_fields_and_is_never_broken() -> None:
     claimed = {"kind": "broken", "message": "m" * 999, "line": "7", "file": 3, "type": None}
     fault = replies.fault_of(claimed)
     assert (fault.kind, fault.message, fault.line, fault.file) == ("raised", "m" * 700, None, "3")
@@ -353,7 +353,7 @@ def test_a_fault_has_one_of_the_known_kinds() -> None:
         ({"error": "E" * 999, "kinds": ["k" * 999] * 99, "message": "m" * 999}, Outcome(None, "E" * 100, ("k" * 100,) * 20, "m" * 300, None)),
     ],
 )  # fmt: skip
-def test_an_error_is_cut_to_size(error: dict, outcome: Outcome) -> None:
+def test_a_long_or_malformed_error_is_cut(error: dict, outcome: Outcome) -> None:
     assert replies.plain_values(cases("a"), {"values": [error]}) == [outcome]
 
 
@@ -367,7 +367,7 @@ def run_reply(**changed: Any) -> Ran:
     return Ran(header | changed, [bytes(32)] * 4)
 
 
-def test_an_observation_is_read() -> None:
+def test_a_runners_reply_becomes_an_observation() -> None:
     found = replies.observed(array(), run_reply())
     assert isinstance(found, Observation)
     assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
@@ -387,20 +387,20 @@ def test_an_observation_is_read() -> None:
         {"flops": None},
     ],
 )
-def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
+def test_an_observation_that_does_not_fit_is_the_graders_fault(changed: dict) -> None:
     """Observations come from the runner, where no learner's Python runs."""
     found = replies.observed(array(), run_reply(**changed))
     assert isinstance(found, Fault) and found.kind == "broken"
     assert found.message.startswith("the grader cannot read its own answer: ")
 
 
-def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
+def test_an_error_in_the_runners_code_is_the_graders_fault() -> None:
     found = replies.observed(array(), Ran({"broken": "KeyError: 'x'"}))
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
 @pytest.mark.parametrize("given", [0, 1])
-def test_gradients_that_are_not_there_are_refused(given: int) -> None:
+def test_missing_gradients_are_refused(given: int) -> None:
     """Forged bytecode may lack gradients. Judging raised an error then, and no check of the submission was judged."""
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
@@ -437,22 +437,22 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
         (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other without end, "),
         (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
         (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
-        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; the grader's own program fails too"),
+        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; a test program of the grader fails too"),
     ],
 )  # fmt: skip
-def test_why_a_program_could_not_be_run_is_reported(died: WorkerDied, kind: str, message: str) -> None:
+def test_the_reason_why_a_program_did_not_run_is_reported(died: WorkerDied, kind: str, message: str) -> None:
     fault = replies.run_fault(died, 30)
     assert fault.kind == kind and fault.message.startswith(message)
 
 
-def test_a_tracer_that_dies_is_ours() -> None:
+def test_a_tracer_that_dies_is_the_graders_fault() -> None:
     assert replies.ended_fault("worker", "it", 2) == Fault("broken", "the tracing process died twice; it needs review")
 
 
 # -- in one's own notebook ---------------------------------------------------------------------
 
 
-def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
+def test_in_process_asks_run_the_notebooks_own_functions(devices: int) -> None:
     space: dict[str, Any] = {"q": 3}
     exec(compile("def f(a, *, mesh):\n    return a * 2\ndef g(n):\n    return 1 / n\n", "cell", "exec"), space)
     ask = array()
@@ -463,12 +463,12 @@ def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
     assert values(answer) == [3] and notes == []
 
 
-def test_what_a_notebook_lacks_is_missing(devices: int) -> None:
+def test_a_function_that_the_notebook_lacks_is_missing(devices: int) -> None:
     ((answered,), _) = collect(InProcess({}), Source("this notebook", ()), [array("g")])
     assert answered.finding == Fault("missing", "g is not defined")
 
 
-def test_here_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None:
+def test_in_process_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None:
     text = "def f(a, *, mesh):\n    return a + undefined\ndef g(n):\n    raise KeyError(n)\n"
     asks = [array(), cases("g", {"n": 1}), cases("h")]
     assert findings(InProcess({}), text, *asks) == findings(workers, text, *asks)
@@ -477,7 +477,7 @@ def test_here_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None
 # -- the process that runs programs ------------------------------------------------------------
 
 
-def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runner_gets_no_source_code(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets a program, an ask and inputs, but no Python that it could execute."""
     worker, sent = workers.runners[0].worker, []
     write = worker.send
@@ -487,7 +487,7 @@ def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeyp
     assert len(sent) == 1 and b"ML\xefR" in sent[0] and b"MARKER" not in sent[0] and b"of the source" not in sent[0]
 
 
-def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None:
+def test_all_programs_of_a_submission_share_one_time_limit(workers: Workers) -> None:
     """A program after the limit is not run, and its fault says so."""
     runs = Runs(workers, [], Cost(workers.limits, running=workers.limits.total_run_seconds + 1))
     one, another = array(), array("g")
@@ -495,7 +495,7 @@ def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None
     assert runs.findings([one, another], Reply(program=b"no program")) == {one: over, another: over}
 
 
-def test_limits_are_the_courses(workers: Workers, impatient: Workers) -> None:
+def test_workers_use_the_limits_of_the_course(workers: Workers, impatient: Workers) -> None:
     assert (workers.limits.trace_seconds, impatient.limits.trace_seconds) == (20, 1)
 
 

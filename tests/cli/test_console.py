@@ -19,7 +19,7 @@ def shown(on: Console) -> str:
     return on.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_a_bar_says_what_is_done_of_how_many_and_for_whom() -> None:
+def test_a_progress_bar_shows_the_counts_and_the_current_name() -> None:
     on = terminal()
     with console.progress(2, "grading the solutions first", quiet=False, console=on) as step:
         step("c1_no_\x1b[31mcommunication")
@@ -28,15 +28,13 @@ def test_a_bar_says_what_is_done_of_how_many_and_for_whom() -> None:
     assert "grading the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
 
 
-def test_what_is_to_be_typed_elsewhere_begins_with_the_way_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_for_another_folder_begins_with_cd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert console.going_to(Path()) == "" == console.going_to(tmp_path)
     assert console.going_to(Path("my own")) == "cd 'my own' && "
 
 
-def test_what_has_no_steps_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_without_steps_shows_its_title_and_elapsed_time(monkeypatch: pytest.MonkeyPatch) -> None:
     on = terminal()
     monkeypatch.setattr(console, "err", on)
     with console.busy("checking 3 exercises"):
@@ -44,7 +42,7 @@ def test_what_has_no_steps_says_what_it_does(monkeypatch: pytest.MonkeyPatch) ->
     assert "checking 3 exercises" in shown(on) and "0:00:00" in shown(on)
 
 
-def test_in_a_log_a_line_a_minute_says_how_much_is_done_and_how_long_the_rest_may_take(
+def test_in_a_log_progress_is_a_line_a_minute_with_the_time_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log, clock = Console(file=io.StringIO(), force_terminal=False, width=40), iter(range(0, 4000, 25))
@@ -70,7 +68,7 @@ def test_no_bar_is_drawn_outside_of_a_terminal(monkeypatch: pytest.MonkeyPatch, 
     assert shown(on) == ""
 
 
-def test_who_takes_long_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_submission_is_shown_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Console(file=io.StringIO(), force_terminal=False, width=40)
     monkeypatch.setattr(console, "err", log)
     console.tell_slow("sleeper", 40.2)

@@ -20,7 +20,7 @@ def printed(capsys: pytest.CaptureFixture[str], page: str = "") -> str:
     return capsys.readouterr().out
 
 
-def test_the_list_has_every_page_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+def test_docs_lists_every_page_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys).splitlines()
     pages = {p.relative_to(ROOT / "docs").with_suffix("").as_posix() for p in (ROOT / "docs").rglob("*.md")}
     assert {line.split()[0] for line in lines} == pages | {"CONTRIBUTING", "SECURITY", "CHANGELOG"}

@@ -48,7 +48,7 @@ BAD = {
     "explain zz": "no exercise 'zz'; there are 01_layout",
     "explain e1_ring_al_gather": "did you mean 'e1_ring_all_gather'?",
     "explain 03": "03 has several exercises: explain one of c1_no_communication, c2_one_operand",
-    "explain d1": "d1_ring_and_line has no program to explain: only functions of arrays on a mesh are traced into one",
+    "explain d1": "d1_ring_and_line has no program to explain: only functions of arrays on a mesh have programs",
     "explain axis_collective_time": "axis_collective_time has no program to explain",
     "explain c3 --mesh x=5": "matmul_all_reduce on x=5: a: dimension J = 32 in dims is not cut into 5 equal parts",
     "explain c3 --mesh y=8": "the spec of a names axis 'x', which the mesh {'y': 8} does not have",
@@ -59,7 +59,7 @@ BAD = {
     "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x appears twice",
     "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
-    "explain c3 --dims I=100000,J=80000": "29.8 GiB of arguments are too much to run, 64 MiB are the limit; with --on",
+    "explain c3 --dims I=100000,J=80000": "29.8 GiB of arguments are too much to run; the limit is 64 MiB (with --on",
     "explain c3 --on v5x:2x4": "unknown chip 'v5x'; did you mean 'v5p'?",
     "explain c3 --on v5e": "'v5e' is not a slice; write a chip and the sizes of its axes, such as \"v5e:2x4\"",
     "explain c3 --on v5e:3x3": "v5e has no slice of 3x3",
@@ -75,7 +75,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("command", BAD)
-def test_bad_input_is_one_line(
+def test_bad_input_to_explain_gives_a_one_line_error(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, printed, told = run(command.split(), monkeypatch, capsys)
@@ -83,7 +83,7 @@ def test_bad_input_is_one_line(
     assert told.startswith("shardlings: ") and BAD[command] in told
 
 
-def test_the_solution_is_explained_with_the_authors_lines_and_what_a_check_may_say() -> None:
+def test_explain_shows_the_solutions_lines_costs_and_suggested_checks() -> None:
     data = json.loads(shardlings("explain", "c3", "--json").stdout)
     first = data["programs"][0]
     assert (first["task"], first["mesh"]) == ("matmul_all_reduce", {"x": 4, "y": 2})
@@ -100,18 +100,18 @@ def test_the_solution_is_explained_with_the_authors_lines_and_what_a_check_may_s
     assert 'expect_collectives(seen, reduce_scatter={"x": 1})' in data["checks"]["matmul_reduce_scatter"]
 
 
-def test_one_task_on_another_mesh() -> None:
+def test_explain_shows_one_task_on_another_mesh() -> None:
     done = shardlings("explain", "ring_all_gather", "--mesh", "x=6", COLUMNS="40")
     assert done.returncode == 0
-    assert done.stderr == "note: this is the solution's, solutions/05_rings/e1_ring_all_gather.py\n"
+    assert done.stderr == "note: this is the solution's function, solutions/05_rings/e1_ring_all_gather.py\n"
     assert "ring_all_gather on x=6 with I=120, J=5" in done.stdout
     assert "5 × permute over x to the next device" in " ".join(done.stdout.split())
-    assert "lines that checks may contain" not in done.stdout, "one mesh says little about others"
+    assert "lines for checks" not in done.stdout, "one mesh says little about others"
     assert all(len(line.rstrip()) <= 40 for line in done.stdout.splitlines())
     assert "\x1b" not in done.stdout
 
 
-def test_a_timeline_on_a_slice_with_sizes_of_a_paper_and_its_trace(tmp_path: Path) -> None:
+def test_explain_shows_a_timeline_at_large_sizes_and_writes_its_trace(tmp_path: Path) -> None:
     trace = tmp_path / "e1.json"
     words = ["--mesh", "x=8", "--on", "v5e:2x4", "--dims", "I=65536,J=4096", "--trace", str(trace)]
     done = shardlings("explain", "e1", *words, NO_COLOR="1")
@@ -128,16 +128,16 @@ def test_a_timeline_on_a_slice_with_sizes_of_a_paper_and_its_trace(tmp_path: Pat
     assert data["programs"][0]["timeline"]["step"] > 0 and data["checks"] == {}
 
 
-def test_ones_own_work_is_explained_and_a_fault_in_it_reported_once(tmp_path: Path) -> None:
+def test_explain_shows_the_learners_work_and_reports_its_fault_once(tmp_path: Path) -> None:
     (tmp_path / "c3_contracting.py").write_text(RIGHT)
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--on", "v5e:2x4")
     assert done.returncode == 1
     assert "runs without a sandbox" in done.stderr
     assert "c3_contracting.py:8" in "".join(done.stdout.split()), "the line is the learner's"
-    assert done.stdout.count("not this one") == 1 and "lines that checks may contain" not in done.stdout
+    assert done.stdout.count("not this one") == 1 and "lines for checks" not in done.stdout
 
 
-def test_what_learners_are_given_explains_their_work_and_nothing_of_the_solution(tmp_path: Path) -> None:
+def test_in_a_release_explain_shows_the_learners_work_and_no_solution(tmp_path: Path) -> None:
     """Without solutions and hidden sizes, no hidden dimension of the course occurs in the output."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     empty = shardlings("explain", "c3", cwd=tmp_path / "exercises")
@@ -150,21 +150,21 @@ def test_what_learners_are_given_explains_their_work_and_nothing_of_the_solution
     assert data["checks"] == {}
 
 
-def test_work_that_is_not_ones_own_is_confined(tmp_path: Path) -> None:
+def test_explain_runs_work_confined_when_isolation_is_given(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     (tmp_path / "c3_contracting.py").write_text(f"open({str(mark)!r}, 'w').close()\n{RIGHT}")
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
     assert done.returncode == 1 and not mark.exists() and "without a sandbox" not in done.stderr
 
 
-def test_nothing_of_the_exercise_in_the_work_is_one_line(tmp_path: Path) -> None:
+def test_explain_without_a_file_for_the_exercise_gives_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("x = 1\n")
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
     assert "no file for c3_contracting in" in one_line(done)
 
 
 @pytest.mark.parametrize(("number", "columns"), [(0, "140"), (1, "77")])
-def test_the_page_shows_what_is_printed(number: int, columns: str) -> None:
+def test_the_explain_page_shows_the_printed_output(number: int, columns: str) -> None:
     """Except line numbers in solutions, which change."""
     page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
     command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
@@ -192,7 +192,7 @@ def fast(seen):
 '''
 
 
-def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_path: Path) -> None:
+def test_explain_lays_timing_calls_on_their_slice_and_suggests_time_budgets(tmp_path: Path) -> None:
     made_up(tmp_path, "\n@exercise.misconception(fails=value)\n", TIMED)
     path = next(tmp_path.glob("solutions/*/x1_gather.py"))
     path.write_text(path.read_text().replace("import expect_close", "import expect_step_time, expect_close"))
@@ -208,16 +208,19 @@ def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_
     assert line in checked
 
 
-def test_explain_names_the_function_and_prefers_mine(tmp_path: Path) -> None:
+def test_explain_prefers_the_learners_function_to_the_solution(tmp_path: Path) -> None:
     """With solutions: the solution's until something is written, then mine, unless ``--solution`` is given."""
     made_up(tmp_path)
     shardlings("build", cwd=tmp_path)
-    theirs = "note: this is the solution's, solutions/01_gather/x1_gather.py\n"
+    theirs = "note: this is the solution's function, solutions/01_gather/x1_gather.py\n"
     assert shardlings("explain", "x1", cwd=tmp_path).stderr == theirs
     stub = tmp_path / "exercises" / "01_gather" / "x1_gather.py"
     stub.write_text(stub.read_text().replace('raise NotImplementedError("gather")', "return a"))
     mine = shardlings("explain", "gath", cwd=tmp_path)
-    assert mine.stderr == "note: this is yours, 01_gather/x1_gather.py; --solution explains the solution's\n"
+    assert (
+        mine.stderr
+        == "note: this is your function, 01_gather/x1_gather.py; --solution explains the solution's function\n"
+    )
     assert "devices do not communicate" in mine.stdout
     assert shardlings("explain", "x1", "--solution", cwd=tmp_path).stderr == theirs
     wrong = shardlings("explain", "x1", "--solution", cwd=tmp_path / "exercises")

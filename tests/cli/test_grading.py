@@ -15,21 +15,21 @@ import pytest
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
 
 
-def test_a_path_that_does_not_exist_names_the_nearest(tmp_path: Path) -> None:
+def test_grade_suggests_the_nearest_path_for_a_missing_one(tmp_path: Path) -> None:
     (tmp_path / "submissions").mkdir()
     done = shardlings("grade", str(tmp_path / "submisions"), "--out", str(tmp_path / "out"))
     assert "no such file or folder" in one_line(done) and "submissions" in one_line(done)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_nothing_to_grade_says_what_was_looked_for(tmp_path: Path) -> None:
+def test_grade_refuses_a_folder_with_nothing_to_grade(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "notes.txt").write_text("nothing")
     assert "nothing to grade" in one_line(shardlings("grade", str(tmp_path / "work"), "--out", str(tmp_path / "out")))
 
 
 @pytest.mark.parametrize("out", ["in", "in/../in", "in/graded"])
-def test_reports_are_not_written_among_submissions(out: str, small: Path) -> None:
+def test_grade_refuses_an_output_folder_among_the_submissions(out: str, small: Path) -> None:
     """The next run would grade the folders of reports as students."""
     (small / "in" / "ada").mkdir(parents=True)
     shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", small / "in" / "ada")
@@ -38,7 +38,7 @@ def test_reports_are_not_written_among_submissions(out: str, small: Path) -> Non
     assert [path.name for path in (small / "in").iterdir()] == ["ada"]
 
 
-def test_a_notebook_that_is_not_json_costs_its_author_only(small: Path, tmp_path: Path) -> None:
+def test_a_notebook_that_is_not_json_affects_only_its_author(small: Path, tmp_path: Path) -> None:
     work = tmp_path / "class" / "ada"
     work.mkdir(parents=True)
     (work / "03_matmuls.ipynb").write_text("not json")
@@ -49,7 +49,7 @@ def test_a_notebook_that_is_not_json_costs_its_author_only(small: Path, tmp_path
     assert any("03_matmuls.ipynb" in note and "JSON" in note for note in report["notes"])
 
 
-def test_isolation_that_is_not_to_be_had_is_refused(small: Path, tmp_path: Path) -> None:
+def test_an_unknown_isolation_is_refused(small: Path, tmp_path: Path) -> None:
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / "c1_no_communication.py").write_text("")
     done = shardlings("grade", str(tmp_path / "ada"), "--out", str(tmp_path / "o"), "--isolation", "docker", cwd=small)
@@ -69,7 +69,7 @@ def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp
 
 
 @pytest.mark.slow
-def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Path) -> None:
+def test_appeal_exits_with_3_if_the_verdict_differs_from_the_report(small: Path) -> None:
     (small / "class" / "ada").mkdir(parents=True)
     shutil.copy(ROOT / GOOD, small / "class" / "ada")
     words = ("class", "--out", "out", "--isolation", "none")
@@ -83,7 +83,7 @@ def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Pat
     assert "shardlings: the verdict differs from the report on file: " in other.stderr
 
 
-def test_one_odd_name_stops_no_other_student(small: Path) -> None:
+def test_an_ambiguous_name_or_a_link_stops_no_other_student(small: Path) -> None:
     work = small / "class"
     for name in ("alice", "bob"):
         (work / name).mkdir(parents=True)
@@ -104,7 +104,7 @@ def test_one_odd_name_stops_no_other_student(small: Path) -> None:
     os.name != "posix" or os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root's powers, to drop them"
 )
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_what_the_grader_may_not_read_is_not_graded(what: str, small: Path) -> None:
+def test_a_submission_without_read_permission_is_reported_and_not_graded(what: str, small: Path) -> None:
     for name in ("ada", "bob"):
         (small / "class" / name / "work").mkdir(parents=True)
         shutil.copy(ROOT / GOOD, small / "class" / name / "work")
@@ -157,7 +157,7 @@ def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
     assert "01_layout" in (out / "index.html").read_text() and "03_matmuls" in (out / "index.html").read_text()
 
 
-def test_other_modules_are_graded(with_bad: Path) -> None:
+def test_an_unusable_exercise_does_not_stop_other_modules(with_bad: Path) -> None:
     (with_bad / "class" / "alice").mkdir(parents=True)
     (with_bad / "class" / "alice" / "x1_gather.py").write_text("gather_time = 3\n")
     words = ("grade", "class", "--out", "graded", "--isolation", "none", "--only")
@@ -167,7 +167,7 @@ def test_other_modules_are_graded(with_bad: Path) -> None:
     assert one_line(shardlings(*words, "02_bad", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
 
 
-def test_grades_on_file_of_an_exercise_that_cannot_be_used_are_not_added_to(with_bad: Path) -> None:
+def test_grade_refuses_a_folder_with_grades_of_an_unusable_exercise(with_bad: Path) -> None:
     path = with_bad / "solutions" / "02_bad" / "x2_bad.py"
     bad = path.read_text()
     (with_bad / "class" / "alice").mkdir(parents=True)
@@ -187,7 +187,7 @@ def test_grades_on_file_of_an_exercise_that_cannot_be_used_are_not_added_to(with
     assert before == {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}
 
 
-def test_swapped_submissions_are_named_and_cost_nothing(small: Path) -> None:
+def test_swapped_submissions_are_reported_and_cost_no_points(small: Path) -> None:
     for student, other in (("ada", "bob"), ("bob", "ada")):
         with zipfile.ZipFile(made(small / "class" / student) / f"{other}_03_matmuls.zip", "w") as archive:
             archive.write(ROOT / GOOD, "c1_no_communication.py")
@@ -205,7 +205,7 @@ def test_swapped_submissions_are_named_and_cost_nothing(small: Path) -> None:
     assert earned["ada"] == earned["eve"] > 0
 
 
-def test_two_zips_of_one_student_are_both_named(small: Path) -> None:
+def test_the_zip_of_a_student_that_was_not_graded_is_reported(small: Path) -> None:
     for name, text in (("a.zip", (ROOT / GOOD).read_text()), ("a-1.zip", "x = 1\n")):
         with zipfile.ZipFile(made(small / "class" / "ada") / name, "w") as archive:
             archive.writestr("c1_no_communication.py", text)

@@ -39,17 +39,17 @@ def imported(*words: str) -> set[str]:
 
 
 @pytest.mark.parametrize("words", [("list", "--help"), ("show", "--help"), ("check", "--help"), ("grade", "--help")])
-def test_help_of_a_command_imports_nothing_that_it_does(words: tuple[str, ...]) -> None:
+def test_help_of_a_command_imports_no_heavy_module(words: tuple[str, ...]) -> None:
     found = imported(*words)
     assert found.isdisjoint(HEAVY)
     assert not {"grader.batch", "grader.judging", "grader.exercise", "grader.reports.pages"} & found
 
 
-def test_a_wrong_name_is_reported_before_anything_is_imported_for_it() -> None:
+def test_a_wrong_name_is_reported_before_heavy_modules_are_imported() -> None:
     assert imported("check", "no_such_exercise").isdisjoint(HEAVY)
 
 
-def test_every_command_is_where_the_table_says() -> None:
+def test_every_registered_command_is_in_the_command_table() -> None:
     import typer
 
     group: Any = typer.main.get_command(app)
@@ -58,13 +58,13 @@ def test_every_command_is_where_the_table_says() -> None:
     }
 
 
-def test_every_mistake_is_an_exception_of_that_name() -> None:
+def test_every_name_in_mistakes_is_an_exception_class() -> None:
     for name in MISTAKES:
         place, _, kind = name.rpartition(".")
         assert is_mistake(getattr(importlib.import_module(place), kind)("x"))
 
 
-def test_a_users_mistake_is_known_by_name_also_where_its_kind_has_kinds() -> None:
+def test_subclasses_of_a_users_mistake_are_mistakes_as_well() -> None:
     class NoGpu(CourseError):
         pass
 
@@ -72,7 +72,9 @@ def test_a_users_mistake_is_known_by_name_also_where_its_kind_has_kinds() -> Non
     assert not is_mistake(ValueError("x"))
 
 
-def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_the_graded_exercises_are_loaded_before_the_first_report(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     loaded: list[str] = []
     when_graded: list[str] = []
     load = exercises.load_exercise
@@ -95,7 +97,7 @@ def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pyte
     assert set(when_graded) == set(course.module("03_matmuls").exercises)
     assert set(loaded) == set(
         course.module_of
-    )  # the command then loads the other exercises, to report those that cannot be used
+    )  # after grading, the command loads the other exercises, and reports those that cannot be used
 
 
 def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +111,7 @@ def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pyt
         assert [line.split()[0] for line in section.splitlines() if line[2] != " "] == list(names)
 
 
-def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_the_version_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         app(["--version"])
     assert capsys.readouterr().out == f"shardlings {version('shardlings')}\n"

@@ -32,7 +32,7 @@ def test_show_prints_statement_numbers_and_hints_on_request() -> None:
     ]
 
 
-def test_a_request_for_hints_prints_only_hints() -> None:
+def test_show_with_hint_prints_only_hints() -> None:
     first, more = shardlings("show", "matmul_all_reduce", "--hint", "1").stdout.split("\n", 1)
     assert first.startswith("Hint 1 for matmul_all_reduce: ") and "matmul_reduce_scatter" not in more
     assert more.rstrip().endswith("More? shardlings show matmul_all_reduce --hint 2")
@@ -43,7 +43,7 @@ def test_a_request_for_hints_prints_only_hints() -> None:
     assert "Question" not in of_a_question and of_a_question.count("\n") <= 3
 
 
-def test_show_of_a_function_shows_its_exercise_and_says_which_it_is() -> None:
+def test_show_of_a_function_shows_its_exercise_with_a_note() -> None:
     done = shardlings("show", "matmul_all_reduce")
     assert done.returncode == 0 and "C3 Both operands cut" in done.stdout
     assert done.stderr.splitlines() == ["note: matmul_all_reduce is a function of c3_contracting"]
@@ -68,7 +68,7 @@ def test_check_works_without_fork(tmp_path: Path) -> None:
     assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}, done.stdout
 
 
-def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> None:
+def test_check_works_in_the_learners_release_alone(tmp_path: Path) -> None:
     """A release has no solutions: values are still judged, and answers are read back."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     stub = tmp_path / "exercises" / "03_matmuls" / "c1_no_communication.py"
@@ -86,7 +86,7 @@ def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> Non
     assert shown.endswith("Hidden checks decide on 1 point more when your submission is graded.\n")
 
 
-def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: Path) -> None:
+def test_check_notes_that_it_runs_without_a_sandbox_and_offers_isolation(tmp_path: Path) -> None:
     shutil.copy(ROOT / GOOD, tmp_path)
     done = shardlings("check", "--work", str(tmp_path))
     assert done.stderr.startswith(f"note: {tmp_path} runs without a sandbox; for code that is not yours pass")
@@ -107,7 +107,7 @@ def available_tier() -> str:
         pytest.skip("no sandbox works here")
 
 
-def test_an_exercise_that_cannot_be_used_stops_no_other(with_bad: Path) -> None:
+def test_learners_commands_report_an_unusable_exercise_and_use_the_others(with_bad: Path) -> None:
     listed = shardlings("list", cwd=with_bad)
     assert "X1 Gather" in listed.stdout and one_line(listed) == f"shardlings: {bad_line(with_bad)}"
     shown = shardlings("show", "x1", cwd=with_bad)
@@ -123,7 +123,7 @@ def test_an_exercise_that_cannot_be_used_stops_no_other(with_bad: Path) -> None:
     assert one_line(shardlings("build", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
 
 
-def test_without_names_check_says_what_is_begun_and_the_first_failure(tmp_path: Path) -> None:
+def test_check_without_names_lists_begun_exercises_and_the_first_failure(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     place = tmp_path / "exercises" / "03_matmuls"
     stub = place / "c1_no_communication.py"
@@ -134,16 +134,18 @@ def test_without_names_check_says_what_is_begun_and_the_first_failure(tmp_path: 
     assert "  ✗ c1_no_communication 2 of 3 checks pass; 1 not answered yet\n" in done.stdout
     assert "01_layout Meshes, shardings and local shapes: not begun, 6 exercises\n" in done.stdout
     assert "the arithmetic is not in the body of jax.shard_map" in done.stdout.replace("\n    ", " ")
-    assert "All of it: shardlings check c1_no_communication; again whenever you save: shardlings watch" in done.stdout
+    assert (
+        "All results: shardlings check c1_no_communication; to check after each save: shardlings watch" in done.stdout
+    )
 
 
-def test_where_the_solutions_are_hidden_checks_and_answers_are_judged_too(small: Path) -> None:
+def test_with_the_solutions_check_also_judges_hidden_checks_and_answers(small: Path) -> None:
     shardlings("build", cwd=small)
     stub = small / "exercises" / "03_matmuls" / "c1_no_communication.py"
     text = stub.read_text().replace('raise NotImplementedError("matmul_local")', "return a @ b")
     stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
     shown = shardlings("check", "c1", cwd=small).stdout
-    assert "Hidden checks and answers were judged as well, since the solutions are here.\n" in shown
+    assert "Hidden checks and answers were judged as well: this course has its solutions.\n" in shown
     assert shown.endswith("What your functions do, collective by collective: shardlings explain c1_no_communication\n")
     assert "✓ matmul_local: no collective  1/1" in shown and "hint: You multiplied whole arrays" in shown
     assert "a number of FLOPs was asked, you gave an amount of data" in shown and "Score: 2.5 / 4 (62.5%)" in shown
@@ -160,7 +162,7 @@ def test_show_cuts_no_name_on_a_narrow_terminal() -> None:
     assert all(f"\n  {name}\n" in listed for name in find_course(ROOT).module_of)
 
 
-def test_show_of_a_module_is_its_page_and_its_exercises() -> None:
+def test_show_of_a_module_prints_its_page_and_its_exercises() -> None:
     shown = shardlings("show", "03").stdout
     assert "Traced functions." in shown and "  c1_no_communication" in shown
     found = json.loads(shardlings("show", "03", "--json").stdout)
@@ -168,7 +170,7 @@ def test_show_of_a_module_is_its_page_and_its_exercises() -> None:
     assert [row["exercise"] for row in found["exercises"]] == list(find_course(ROOT).module("03_matmuls").exercises)
 
 
-def test_more_is_what_goes_further(small: Path) -> None:
+def test_show_with_more_prints_the_going_further_section(small: Path) -> None:
     path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
     text = path.read_text()
     path.write_text(
@@ -192,7 +194,7 @@ def test_more_is_what_goes_further(small: Path) -> None:
         (("submit", "0"), "'0' could be 01_layout, 02_collectives,"),
     ],
 )
-def test_names_are_taken_by_any_unique_beginning(words: tuple[str, ...], message: str) -> None:
+def test_a_name_may_be_shortened_to_any_unique_beginning(words: tuple[str, ...], message: str) -> None:
     done = shardlings(*words)
     if message:
         assert one_line(done).startswith(f"shardlings: {message}")

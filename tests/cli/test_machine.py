@@ -17,12 +17,12 @@ from tests.made_up import made_up
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_jax_that_is_too_old_gets_the_command_that_mends_it() -> None:
+def test_doctor_reports_a_jax_that_is_too_old_with_the_pip_command() -> None:
     assert jax_problem("0.4.38") == "JAX 0.4.38 is too old; pip install 'jax>=0.10.2'"
     assert jax_problem("0.10.2") == ""
 
 
-def test_an_untested_jax_is_named_and_still_used() -> None:
+def test_doctor_notes_an_untested_jax_without_refusing() -> None:
     line = jax_line("0.13.0")
     assert not line.ok and not line.needed and not jax_problem("0.13.0")
     assert line.detail == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.2,<0.13'"
@@ -30,25 +30,25 @@ def test_an_untested_jax_is_named_and_still_used() -> None:
     assert jax_line("0.10.0").needed and not jax_line("0.10.0").ok
 
 
-def test_the_bounds_are_those_that_pip_gets() -> None:
+def test_doctor_has_the_jax_bounds_of_pyproject_toml() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (jax,) = (d for d in project["dependencies"] if re.match(r"jax\b", d))
     oldest, untested = (".".join(map(str, v)) for v in (doctor.OLDEST_JAX, doctor.UNTESTED_JAX))
     assert jax == f"jax>={oldest},<{untested}"
 
 
-def test_devices_are_counted_in_a_worker() -> None:
+def test_doctor_counts_devices_in_a_worker() -> None:
     line = count_devices(3)
     assert line.ok and line.detail == "3 simulated devices"
 
 
-def test_solutions_are_graded_here(tmp_path: Path) -> None:
+def test_doctor_grades_the_solutions(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     line = graded_right(course, "none")
     assert line.ok and line.detail == "full marks for the solutions of x1_gather (isolation: none)"
 
 
-def test_solutions_that_lose_points_here_are_named(tmp_path: Path) -> None:
+def test_doctor_reports_solutions_that_lose_points(tmp_path: Path) -> None:
     course = made_up(tmp_path, "expect_close(seen.out, seen.a)", "expect_close(seen.out, 2 * seen.a)")
     line = graded_right(course, "none")
     assert not line.ok and line.needed
@@ -57,9 +57,7 @@ def test_solutions_that_lose_points_here_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_without_a_sandbox_or_a_whole_course_the_canary_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_reports_why_the_canary_did_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = made_up(tmp_path, "import math\n", "import maths\n")
     line = graded_right(broken, "none")
     assert not line.ok and not line.needed and "No module named 'maths'" in line.detail
@@ -72,7 +70,7 @@ def test_without_a_sandbox_or_a_whole_course_the_canary_says_why(
     assert not line.ok and not line.needed and line.detail == "not run: no sandbox works here"
 
 
-def test_without_solutions_there_is_no_canary(tmp_path: Path) -> None:
+def test_doctor_without_solutions_has_no_canary_line(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     (tmp_path / "solutions").rename(tmp_path / "elsewhere")
     assert "canary" not in {line.name for line in examine(2, load_course(course.root / "course.yaml"), "none")}

@@ -18,24 +18,24 @@ from grader.course.config import CourseError
 from tests.commands import GOOD, ROOT, one_line, shardlings
 
 
-def test_a_misspelt_exercise_gets_the_near_one() -> None:
+def test_a_misspelt_exercise_is_reported_with_the_nearest_name() -> None:
     line = one_line(shardlings("check", "c3_contracing"))
     assert line == "shardlings: no exercise 'c3_contracing'; did you mean 'c3_contracting'?"
 
 
-def test_a_wrong_field_in_course_yaml_is_named_with_its_line(small: Path) -> None:
+def test_an_unknown_field_in_course_yaml_is_reported_with_its_line(small: Path) -> None:
     text = (small / "course.yaml").read_text().replace("name: small\n", "name: small\ndevcies: 8\n")
     (small / "course.yaml").write_text(text)
     line = one_line(shardlings("list", cwd=small))
     assert line.endswith("course.yaml:2: devcies: no such field; did you mean 'devices'?")
 
 
-def test_a_value_of_the_wrong_kind_in_course_yaml_is_named_with_its_line(small: Path) -> None:
+def test_a_wrong_value_in_course_yaml_is_reported_with_its_line(small: Path) -> None:
     (small / "course.yaml").write_text((small / "course.yaml").read_text() + "limits:\n  run_seconds: -3\n")
     assert ":8: limits.run_seconds: Input should be greater than 0" in one_line(shardlings("list", cwd=small))
 
 
-def test_an_exercise_that_does_not_load_is_named_with_its_line(small: Path) -> None:
+def test_an_exercise_that_does_not_load_is_reported_with_its_line(small: Path) -> None:
     path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
     path.write_text(path.read_text().replace("import jax\n", "import jaxx\n"))
     line = one_line(shardlings("list", cwd=small))
@@ -65,7 +65,7 @@ def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: 
         assert done.exit_code == 0
         assert done.stderr == (
             f"note: no course.yaml in {tmp_path} or above, so this is the packaged course, shardlings {version('shardlings')}; "
-            "to work in it: shardlings start FOLDER; for another go to its folder or pass --course\n"
+            "to work in it: shardlings start FOLDER; for another course, go to its folder or pass --course\n"
         )
     shutil.copy(ROOT / "exercises" / "03_matmuls" / "c3_contracting.py", tmp_path)
     assert "not written yet" in CliRunner().invoke(cli.app, ["check"]).output
@@ -84,7 +84,7 @@ def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: 
     ],
     ids=" ".join,
 )
-def test_staff_and_authors_get_no_course_that_they_did_not_choose(
+def test_commands_of_staff_and_authors_do_not_use_the_packaged_course(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,15 +121,16 @@ def evil_course(folder: Path, mark: Path) -> Path:
     ],
     ids=" ".join,
 )
-def test_a_course_among_handed_in_files_is_executed_by_no_command(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_no_command_executes_a_course_among_submitted_files(words: tuple[str, ...], tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     folder = evil_course(tmp_path / "class" / "alice", mark)
     if "--isolation" in words:
         shutil.rmtree(folder / "solutions")
     line = one_line(shardlings(*words, cwd=folder))
-    assert re.search(r"course\.yaml is (beside the work|inside a submission)", line) and line.endswith(
+    assert re.search(r"course\.yaml is (beside the learner's files|inside a submission)", line) and line.endswith(
         "trust, --course FOLDER"
     )
     assert not mark.exists()
-    done = shardlings("check", "--work", str(folder), "--json")  # in the student's own checkout, that course is used
+    # The command runs in a checkout, so it uses the checkout's course.
+    done = shardlings("check", "--work", str(folder), "--json")
     assert json.loads(done.stdout)["course"] == "shardlings" and not mark.exists()

@@ -24,7 +24,7 @@ def two(small: Path) -> Path:
     return small
 
 
-def test_the_summary_line_is_last_and_counts_what_was_done(two: Path) -> None:
+def test_the_last_line_of_grade_is_the_summary_with_its_counts(two: Path) -> None:
     first = shardlings(*GRADE, "--verbose", cwd=two)
     assert first.returncode == 0, first.stderr
     lines = first.stdout.splitlines()

@@ -36,7 +36,7 @@ def texts(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.glob("*.html")}
 
 
-def test_pages_are_written_anew_as_they_were(graded: Path) -> None:
+def test_pages_restores_deleted_pages_unchanged(graded: Path) -> None:
     def files() -> dict[Path, bytes]:
         left_out = (".lock", "grades.sqlite")
         return {path: path.read_bytes() for path in graded.rglob("*") if path.is_file() and path.name not in left_out}
@@ -64,14 +64,14 @@ def test_anonymous_pages_have_no_names_and_are_equal_each_time(graded: Path) -> 
     assert not any(NAMES in path.name for path in (graded / "anonymous").iterdir())
 
 
-def test_a_folder_with_names_takes_no_pages_without(graded: Path) -> None:
+def test_anonymous_pages_are_refused_in_a_folder_with_names(graded: Path) -> None:
     for words in (["--to", graded], ["--to", graded / "anonymous" / ".."]):
         (graded / "anonymous").mkdir(exist_ok=True)
         assert "holds pages with names; choose another --to" in str(run(graded, "--anonymous", *words).exception)
     assert "--to is for --anonymous" in str(run(graded, "--to", "x").exception)
 
 
-def test_a_damaged_table_or_summary_is_one_line(graded: Path) -> None:
+def test_a_damaged_pseudonym_table_or_summary_gives_a_one_line_error(graded: Path) -> None:
     (graded / NAMES).write_text("[]")
     assert f"{NAMES} is damaged" in str(run(graded, "--anonymous").exception)
     with contextlib.closing(sqlite3.connect(graded / "grades.sqlite")) as connection:

@@ -40,7 +40,7 @@ def grades(term: Path) -> dict[str, dict[str, str]]:
         return {line["student"]: line for line in csv.DictReader(file)}
 
 
-def test_students_without_a_report_handed_in_nothing_or_were_set_aside(tmp_path: Path) -> None:
+def test_absent_separates_students_without_files_from_those_set_aside(tmp_path: Path) -> None:
     """A student whose two zips were set aside had no line in ``grades.csv``."""
     (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\nzoe,Z\n")
     roster = Roster(tmp_path / "roster.csv")
@@ -50,7 +50,7 @@ def test_students_without_a_report_handed_in_nothing_or_were_set_aside(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_term(term: Path) -> None:
+def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
     assert done.returncode == 0, done.stderr
     assert "on the roster without a submission (0 in grades.csv): zoe" in done.stderr
@@ -69,7 +69,7 @@ def test_a_term(term: Path) -> None:
     (term / "out" / "overrides.yaml").write_text(
         f"overrides:\n  - {{student: bob, check: {EXERCISE}, points: 1, by: Tom, reason: oral exam}}\n"
     )
-    dry = shardlings(*GRADE, "--dry-run", cwd=term)  # the roster is known: eve's extension holds
+    dry = shardlings(*GRADE, "--dry-run", cwd=term)  # the first run's roster still applies, so eve keeps her extension
     assert dry.returncode == 0 and grades(term) == first
     said = f"bob: {0.8 * full:g} -> 0.8 of {of} ({round(0.8 - 0.8 * full, 6):g})"
     assert "changes on file: 1 student's score would fall\n" in dry.stdout and said in dry.stdout
@@ -95,7 +95,7 @@ def test_a_term(term: Path) -> None:
     assert "For staff only" in (term / "appeal.html").read_text() and "shows hidden data" in page.stderr
 
 
-def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:
+def test_impossible_options_and_wrong_files_give_one_line_errors(term: Path) -> None:
     exclude = "shardlings: --quiet and --verbose exclude each other; pass one"
     assert one_line(shardlings(*GRADE, "--quiet", "--verbose", cwd=term)) == exclude
     nowhere = shardlings("appeal", "ada", "local_value", *GRADE[1:], "--html", "no/x.html", cwd=term)
@@ -109,7 +109,7 @@ def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:
     )
 
 
-def test_a_roster_that_the_staff_edits_in_the_folder_holds(tmp_path: Path) -> None:
+def test_a_roster_edited_in_the_folder_replaces_the_stored_one(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("id,extension\nada,1d\n")
     out = tmp_path / "out"
     with Folder(out) as folder:
@@ -127,7 +127,7 @@ def test_a_roster_that_the_staff_edits_in_the_folder_holds(tmp_path: Path) -> No
     assert not (out / "roster.csv").exists()
 
 
-def test_a_name_in_another_case_is_the_same_student_also_in_the_first_run(tmp_path: Path) -> None:
+def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_path: Path) -> None:
     assert names_on_file(tmp_path, str, ["ada"])("Ada") == "ada"
     assert names_on_file(tmp_path, str, ["Zo\u00eb"])("zoe\u0308") == "Zo\u00eb"
     (tmp_path / "reports").mkdir()
@@ -151,10 +151,10 @@ def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
 
     assert told_of(ada, bob) == []
     (told,) = told_of(ada, make_report(plain, more, bonus, student="bob"))
-    assert told == ("ada", "has not handed in 04_more: 3 points, not in the maximum of the score here")
+    assert told == ("ada", "has not handed in 04_more: the maximum score does not include the module's 3 points")
 
 
-def test_students_without_a_module_are_one_line(tmp_path: Path) -> None:
+def test_students_without_a_module_are_summarised_in_one_line(tmp_path: Path) -> None:
     names = [f"s{i}" for i in range(8)]
     (tmp_path / "roster.csv").write_text("\n".join(["id", *names]) + "\n")
     roster = Roster(tmp_path / "roster.csv")
@@ -166,7 +166,7 @@ def test_students_without_a_module_are_one_line(tmp_path: Path) -> None:
     assert [*notes.attention([])] == [
         (
             "",
-            "7 of 8 have not handed in 04_more: 3 points, not in the maximum of the score here "
+            "7 of 8 have not handed in 04_more: the maximum score does not include the module's 3 points "
             "(s1, s2, s3, s4, s5 and 2 more)",
         )
     ]

@@ -21,7 +21,7 @@ def test_output_is_the_same_from_the_cache_and_without_it(small: Path, words: tu
     assert len({(run.stdout, run.stderr, run.returncode) for run in runs}) == 1
 
 
-def test_a_change_of_the_course_is_shown(small: Path) -> None:
+def test_a_change_of_the_course_changes_the_output_despite_the_cache(small: Path) -> None:
     env = {"SHARDLINGS_CACHE": str(small / "cache")}
     before = shardlings("list", cwd=small, **env)
     path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
@@ -30,7 +30,7 @@ def test_a_change_of_the_course_is_shown(small: Path) -> None:
     assert before.stdout != after.stdout and "New: a matmul" in after.stdout
 
 
-def test_what_was_printed_is_not_made_again(
+def test_cached_output_is_printed_without_the_work(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SHARDLINGS_CACHE", str(tmp_path / "cache"))

@@ -13,10 +13,12 @@ from tests.commands import shardlings
 from tests.made_up import made_up
 
 
-def test_start_copies_the_packaged_course_and_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_copies_the_packaged_course_and_prints_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(start, "PACKAGED", tmp_path / "none")
     assert (
-        "this shardlings came without a course to copy: go to the folder that you were given, or to your clone"
+        "this installation of shardlings has no course to copy: go to the folder that you were given, or to your clone"
         in str(CliRunner().invoke(app, ["start", "x"]).exception)
     )
     made_up(tmp_path / "course")

@@ -23,9 +23,9 @@ ROUND = [(i, (i + 1) % N) for i in range(N)]
 BACK = [(i, (i - 1) % N) for i in range(N)]
 CUBE = {"x": 4, "y": 4, "z": 8}
 LOCAL = ((1024, 1024), P())
-D = 2 * 1024**3 / C * 1e6  # us of a matmul of 1024³
-R = 7 / 4 * 2 * MIB / (2 * W1) * 1e6  # us of an all-reduce of its bfloat16 result on the ring
-H = 2 * MIB / W1 * 1e6  # us of a hop with 2 MiB
+D = 2 * 1024**3 / C * 1e6  # microseconds of a matmul with 1024³ multiplications
+R = 7 / 4 * 2 * MIB / (2 * W1) * 1e6  # microseconds of an all-reduce of a bfloat16 matrix of 1024² (2 MiB) on the ring
+H = 2 * MIB / W1 * 1e6  # microseconds in which 2 MiB cross one link
 
 
 def grid(local: Callable, on: str, mesh: dict[str, int], spec: P) -> tuple[Callable[[], Operations], Placement]:
@@ -88,8 +88,8 @@ def on_ring(local: Callable, *shapes: tuple, out: object = P(), dtype: str = "bf
 
 
 PART = ((N * 1024, 1024), P("x", None))  # 2 MiB on a device
-E = N * 2 * MIB / (8 * W1) * 1e6  # us of an all-to-all: an eighth of all data crosses each link
-# name, formula, its value in us, the program and where it lies
+E = N * 2 * MIB / (8 * W1) * 1e6  # microseconds of an all-to-all, in which an eighth of all data crosses each link
+# name, formula, the formula's value in microseconds, and (program, placement on a slice)
 MORE: list[tuple[str, str, float, tuple[Callable[[], Operations], Placement]]] = [
     (
         "all-gather, unequal rings (v5p:4x4x8)", "31/32 V/(4 W1)", links("v5p", 31 / 32, 4),

@@ -23,7 +23,7 @@ def tables() -> ModuleType:
     return found
 
 
-def test_the_page_of_the_clock_has_the_figures_of_its_tables(tables: ModuleType) -> None:
+def test_the_clock_page_quotes_the_figures_of_its_tables(tables: ModuleType) -> None:
     page = (ROOT / "docs" / "clock.md").read_text(encoding="utf-8")
     assert f"| {len(FORMS)} programs with closed forms |" in page
     ratios = [m.us / m.clock - 1 for m in MEASURED if m.us >= 500]
@@ -33,7 +33,7 @@ def test_the_page_of_the_clock_has_the_figures_of_its_tables(tables: ModuleType)
     starts = {m.on[:2]: [n.us - n.clock for n in MEASURED if n.on[:2] == m.on[:2] and n.us < 500] for m in MEASURED}
     assert {round(us) for chip, found in starts.items() for us in found if chip != "7x"} <= {4, 5, 6}
     assert f"{min(starts['7x']):.0f} to" in page and max(starts["7x"]) < 17
-    longer: dict[int, list[float]] = {}  # by pieces of a shard
+    longer: dict[int, list[float]] = {}  # the key is the number of pieces into which a shard is cut
     for axes in map(tables.axes_of, tables.GRIDS):
         _, clock, network = tables._times(axes)["all-gather"]
         pieces = tables.PIECES[math.prod(a.size for a in axes) <= 64]
@@ -42,6 +42,6 @@ def test_the_page_of_the_clock_has_the_figures_of_its_tables(tables: ModuleType)
     assert f"the network takes up to {few} longer; {many} with 8 pieces on 128 chips" in page
 
 
-def test_the_page_and_its_picture_are_current(tables: ModuleType) -> None:
+def test_the_generated_clock_tables_and_picture_are_current(tables: ModuleType) -> None:
     for path, text in tables.made().items():
         assert path.read_text(encoding="utf-8") == text, "run python docs/clock_tables.py"

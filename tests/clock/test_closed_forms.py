@@ -23,8 +23,8 @@ from tests.clock.programs import line_of, read, ring_of
 V = 67_108_864
 US = 1_000_000  # picoseconds
 N = 8
-H = 41.94304  # us: 2 MiB over one link
-ROWS, INNER = 1024, 1024  # one part of A, 2 MiB in bfloat16
+H = 41.94304  # microseconds in which 2 MiB cross one link
+ROWS, INNER = 1024, 1024  # shape of one device's part of the matrix A: 2 MiB in bfloat16
 COLUMNS = {"A": 256, "B": 4096}
 D = {"A": 5.36870912, "B": 85.89934592}  # microseconds: 2 * ROWS * INNER * COLUMNS / C
 ROUND = [(i, (i + 1) % N) for i in range(N)]
@@ -174,7 +174,7 @@ DA, DB = D["A"], D["B"]
 H11, D11 = 20.97152, 10.73741824
 G12 = 7 / 8 * 4096 * 4096 * 2 / 1e11 * 1e6
 D12 = {128: 2 * 128 * 4096 * 4096 / 1e14 * 1e6, 8192: 2 * 8192 * 4096 * 4096 / 1e14 * 1e6}
-# name, formula, its value in us, the program, where it lies
+# name, formula, the formula's value in microseconds, the program, and its placement on a slice
 FORMS: list[tuple[str, str, float, Callable[[], Operations], Placement]] = [
     ("all-gather, ring", "7/8 V/(2 W1)", 7 / 8 * V / 1e11 * 1e6, lambda: of_array(gather, out=P()), RING),
     ("all-gather, line", "7/8 V/W1", 7 / 8 * V / 5e10 * 1e6, lambda: of_array(gather, out=P()), LINE),
@@ -209,19 +209,19 @@ FORMS: list[tuple[str, str, float, Callable[[], Operations], Placement]] = [
 ]  # fmt: skip
 
 
-def test_there_are_forty() -> None:
+def test_there_are_forty_closed_forms_with_different_names() -> None:
     assert len({name for name, *_ in FORMS}) == len(FORMS) == 40
 
 
 @pytest.mark.parametrize(("formula", "due", "program", "place"), [f[1:] for f in FORMS], ids=[f[0] for f in FORMS])
-def test_the_clock_has_the_closed_form(formula: str, due: float, program: Callable, place: Placement) -> None:
+def test_the_clock_agrees_with_the_closed_form(formula: str, due: float, program: Callable, place: Placement) -> None:
     found = timeline(program(), place)
     assert abs(found.step - due * US) <= len(found.spans), (
         f"{formula} = {due:.4f} us, the clock says {found.step / US:.4f}"
     )
 
 
-def test_of_a_pipelines_arithmetic_sixteen_of_twenty_three_parts_are_useful() -> None:
+def test_a_gpipe_schedule_computes_23_parts_of_which_16_are_useful() -> None:
     found = timeline(gpipe_of(), RING)
     assert found.flops == 23 * 2 * 512 * WIDE * WIDE
 
@@ -254,7 +254,7 @@ def one_f_one_b(stages: int, micro: int, forward: int, backward: int) -> int:
     return lay(pieces, "none").length
 
 
-def test_one_forward_one_backward_takes_what_it_must() -> None:
+def test_one_forward_one_backward_takes_the_known_number_of_slots() -> None:
     assert one_f_one_b(4, 8, 1, 1) == 22
     assert one_f_one_b(4, 8, 1, 2) == 33
 
@@ -263,7 +263,7 @@ def row(name: str, formula: str, due: float, found: Timeline) -> str:
     return f"| {name} | {formula} | {due:.4f} | {found.step / US:.4f} |"
 
 
-def test_a_product_does_not_stand_behind_a_sum_that_waits_for_a_hop() -> None:
+def test_a_matmul_runs_before_a_sum_that_waits_for_a_hop() -> None:
     """A loop's round that adds what arrives to what it has, and makes the next part meanwhile; in any order of lines."""
     hop, total = Piece(3, ("x+",), frozenset(), talks=True), Piece(1, (COMPUTE,), frozenset({0}))
     product = Piece(5, (COMPUTE,), frozenset())

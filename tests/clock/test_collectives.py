@@ -32,7 +32,7 @@ def whole(kind: str, n: int, size: int) -> Communication:
 @pytest.mark.parametrize("kind", SIMULATED)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("topology", ["ring", "line"])
-def test_a_network_that_moves_chunks_takes_as_long(kind: str, n: int, topology: str) -> None:
+def test_a_collectives_time_equals_that_of_a_simulated_network(kind: str, n: int, topology: str) -> None:
     simulate, size = SIMULATED[kind]
     wires = network.Network(5e10)
     simulate(wires, topology, n, size(n) * (n if kind in ("all_gather", "all_to_all") else 1))
@@ -54,7 +54,7 @@ def routed(pairs: list[tuple[int, int]], n: int, ring: bool, size: int) -> float
 
 @pytest.mark.parametrize("ring", [True, False])
 @pytest.mark.parametrize("by", range(1, 8))
-def test_a_cyclic_shift_takes_what_its_busiest_wire_does(ring: bool, by: int) -> None:
+def test_a_cyclic_shift_takes_the_time_of_its_busiest_wire(ring: bool, by: int) -> None:
     pairs = [(i, (i + by) % 8) for i in range(8)]
     about = Communication("permute", tuple(pairs), ("x",), V // 8)
     time, _ = duration(about, ring_of(8) if ring else line_of(8))
@@ -62,7 +62,7 @@ def test_a_cyclic_shift_takes_what_its_busiest_wire_does(ring: bool, by: int) ->
 
 
 @pytest.mark.parametrize("sizes", [(2, 4), (4, 4), (4, 8)])
-def test_an_all_to_all_over_a_grid_is_no_slower_than_a_network_and_not_much_faster(sizes: tuple[int, int]) -> None:
+def test_an_all_to_all_over_a_grid_takes_60_to_100_percent_of_a_networks_time(sizes: tuple[int, int]) -> None:
     n = sizes[0] * sizes[1]
     place = placed(chip(shape=sizes, rings=False), {"x": sizes[0], "y": sizes[1]})
     time, lanes = duration(Communication("all_to_all", (tuple(range(n)),), ("x", "y"), V // n), place)
@@ -72,18 +72,18 @@ def test_an_all_to_all_over_a_grid_is_no_slower_than_a_network_and_not_much_fast
     assert lanes == ("x+", "x-", "y+", "y-")
 
 
-def test_which_links_a_permute_holds() -> None:
+def test_a_permute_holds_the_links_of_its_direction() -> None:
     def lanes(pairs: list[tuple[int, int]], place: Placement) -> tuple[str, ...]:
         return duration(Communication("permute", tuple(pairs), ("x",), 1 << 20), place)[1]
 
     there = [(i, (i + 1) % 8) for i in range(8)]
     assert lanes(there, ring_of(8)) == ("x+",)
     assert lanes([(b, a) for a, b in there], ring_of(8)) == ("x-",)
-    assert lanes(there, line_of(8)) == ("x+", "x-")  # the ring closes over the links back to the start
+    assert lanes(there, line_of(8)) == ("x+", "x-")  # the last device sends to the first over all links
     assert lanes([(i, i + 1) for i in range(7)], line_of(8)) == ("x+",)
 
 
-def test_hops_bound_what_is_small() -> None:
+def test_hops_bound_the_time_of_small_collectives() -> None:
     assert duration(whole("all_gather", 8, 8), ring_of(8))[0] == 4_000_000
     assert duration(whole("all_gather", 8, 8), line_of(8))[0] == 7_000_000
     assert duration(whole("all_reduce", 8, 8), line_of(8))[0] == 14_000_000
@@ -109,12 +109,12 @@ def named(axes: tuple[network.Axis, ...]) -> str:
 
 
 @pytest.mark.parametrize("axes", [*GRIDS, *LARGE], ids=named)
-def test_no_mixture_of_orders_beats_the_bound_and_one_reaches_it(axes: tuple[network.Axis, ...]) -> None:
+def test_the_gather_bound_is_reached_by_a_mixture_of_axis_orders(axes: tuple[network.Axis, ...]) -> None:
     assert gather_seconds(V, torus(axes)) == pytest.approx(network.even(axes)[2] * V / 5e10)
 
 
 @pytest.mark.parametrize(("axes", "pieces", "more"), [*((g, 24, 1.04) for g in GRIDS), *((g, 8, 1.2) for g in LARGE)])
-def test_a_network_that_moves_parts_along_the_axes_in_all_orders_takes_hardly_longer(
+def test_a_network_using_all_axis_orders_takes_little_longer_than_the_bound(
     axes: tuple[network.Axis, ...], pieces: int, more: float
 ) -> None:
     """It fills and drains: with 24 pieces a shard that costs up to 4 % on 32 nodes."""
@@ -130,12 +130,12 @@ def test_a_network_that_moves_parts_along_the_axes_in_all_orders_takes_hardly_lo
 @pytest.mark.parametrize(
     ("on", "mesh", "links"),
     [
-        ("v5p:4x4x8", {"x": 4, "y": 4, "z": 8}, 4),  # over x and z, two rings
+        ("v5p:4x4x8", {"x": 4, "y": 4, "z": 8}, 4),  # x and z are rings
         ("v5e:8x16", {"x": 8, "z": 16}, 3),  # a line and a ring
         ("v5p:2x2x4", {"x": 2, "y": 2, "z": 4}, 2),  # x and z are lines
     ],
 )
-def test_unequal_axes_are_used_at_once(on: str, mesh: dict[str, int], links: int) -> None:
+def test_a_collective_uses_the_links_of_unequal_axes_at_once(on: str, mesh: dict[str, int], links: int) -> None:
     place = placed(on, mesh)
     n = mesh["x"] * mesh["z"]
     groups = tuple(tuple(range(k * n, (k + 1) * n)) for k in range(mesh.get("y", 1)))
@@ -154,8 +154,8 @@ def test_chips_of_two_cores_send_each_byte_to_a_chip_once() -> None:
     assert duration(each, place)[0] == pytest.approx(3 / 4 * V / 2 / (2 * core) * 1e12, rel=1e-6)
 
 
-def test_a_broadcast_leaves_on_every_link() -> None:
-    place = placed(chip(shape=(4, 8)), {"x": 4, "y": 8})  # the first axis wraps
+def test_a_broadcast_uses_every_link_of_its_source() -> None:
+    place = placed(chip(shape=(4, 8)), {"x": 4, "y": 8})  # x is a ring, y is a line
     about = Communication("broadcast", (tuple(range(32)),), ("x", "y"), V)
     assert duration(about, place)[0] == pytest.approx(V / (3 * 5e10) * 1e12, rel=1e-6)
 
@@ -165,7 +165,7 @@ def test_groups_of_some_devices_along_an_axis_have_no_time() -> None:
         duration(Communication("all_gather", ((0, 3), (1, 2)), ("x",), 8), ring_of(4))
 
 
-def test_what_moves_nothing_is_none() -> None:
+def test_a_collective_that_moves_no_data_does_not_count() -> None:
     assert not moves(Communication("permute", ((0, 0), (1, 1)), (), 8))
     assert not moves(Communication("all_reduce", ((0,), (1,)), (), 8))
 
@@ -173,20 +173,20 @@ def test_what_moves_nothing_is_none() -> None:
 # -- where a mesh lies -------------------------------------------------------------------------
 
 
-def test_a_mesh_axis_over_a_grid_goes_round_a_cycle() -> None:
+def test_a_mesh_axis_over_two_slice_axes_is_a_ring() -> None:
     place = placed("v5e:2x4", {"x": 8})
     assert place.axes == {"x": (0, 1)} and place.ways["x"].ring
     shift = Communication("permute", tuple((i, (i + 1) % 8) for i in range(8)), ("x",), 45_000_000)
     assert duration(shift, place) == (1_000_000_000, ("x+",))
 
 
-def test_mesh_axes_lie_on_the_first_axes_that_fit() -> None:
+def test_mesh_axes_are_placed_on_the_first_slice_axes_that_fit() -> None:
     assert placed("v5e:4x4", {"x": 4, "y": 4}).axes == {"x": (0,), "y": (1,)}
     assert placed("v5e:2x4", {"x": 4, "y": 2}).axes == {"x": (1,), "y": (0,)}
     assert placed("v5e:4x4", {"x": 4, "one": 1, "y": 4}, {"x": [1], "y": [0]}).axes == {"x": (1,), "y": (0,)}
 
 
-def test_which_axes_wrap_is_the_hardwares() -> None:
+def test_the_hardware_decides_which_axes_wrap() -> None:
     assert not placed("v5e:4x4", {"x": 4, "y": 4}).ways["x"].ring
     assert placed("v5e:16x16", {"x": 16, "y": 16}).ways["x"].ring
     assert placed("v5p:4x4x4", {"x": 4, "y": 4, "z": 4}).ways["z"].ring
@@ -200,17 +200,17 @@ def test_which_axes_wrap_is_the_hardwares() -> None:
         ("v9:2x4", {"x": 8}, None, "unknown chip 'v9'"),
         ("H100:2x4", {"x": 8}, None, "H100 is a GPU: it has a switch, not a torus"),
         ("v5e:2x4", {"x": 4}, None, "the mesh (x=4) has 4 devices, v5e:2x4 has 8"),
-        ("v5e:2x4", {"x": 2, "y": 2, "z": 2}, None, "does not fit on v5e:2x4: each of its axes needs whole axes of the slice"),
+        ("v5e:2x4", {"x": 2, "y": 2, "z": 2}, None, "does not fit on v5e:2x4: each mesh axis needs whole axes of the slice"),
         ("v5e:2x4", {"x": 2, "y": 4}, {"x": [1], "y": [0]}, "does not fit on v5e:2x4 with axes={'x': [1], 'y': [0]}"),
     ],
 )  # fmt: skip
-def test_what_cannot_lie_so_is_reported_in_a_line(on: str, mesh: dict, axes: dict | None, told: str) -> None:
+def test_an_impossible_placement_is_reported_in_one_line(on: str, mesh: dict, axes: dict | None, told: str) -> None:
     with pytest.raises(ValueError) as error:
         placed(on, mesh, axes)
     assert told in str(error.value) and "\n" not in str(error.value)
 
 
-def test_every_chip_has_a_slice_that_can_be_named() -> None:
+def test_a_mesh_can_be_placed_on_a_slice_of_every_chip() -> None:
     for name in CHIPS:
         shape = (4, 4) if CHIPS[name].torus == 2 else (4, 4, 4)
         sizes = dict(zip("xyz", shape, strict=False))

@@ -50,30 +50,30 @@ def test_a_permute_between_start_and_done_of_a_longer_product_is_hidden() -> Non
     assert line.flops == 2000
 
 
-def test_the_core_waits_for_what_is_longer_than_the_product_beside_it() -> None:
+def test_the_core_waits_for_a_permute_longer_than_the_matmul_beside_it() -> None:
     line = laid(start(), product(40), done(), product(50))
     assert line.step == 150 * US and line.idle == 60 * US
     assert line.shares() == {"permute": Share(40 * US, 60 * US)}
 
 
-def test_start_and_done_next_to_each_other_hide_nothing() -> None:
+def test_a_permute_without_work_between_start_and_done_is_exposed() -> None:
     line = laid(product(50), start(), done(), product(50))
     assert line.step == 200 * US and line.shares() == {"permute": Share(0, 100 * US)}
 
 
-def test_the_core_does_nothing_beside_a_collective_that_is_no_pair() -> None:
+def test_a_collective_without_start_and_done_is_exposed() -> None:
     line = laid(start(kind="all_gather", op="collective"), product(50))
     (gather,) = line.collectives
     assert gather.hidden == 0 and line.step == gather.each + 50 * US
 
 
-def test_a_link_carries_one_after_the_other() -> None:
+def test_a_link_carries_one_permute_after_the_other() -> None:
     line = laid(start(0), start(1), product(150), done(0), done(1))
     assert line.step == 200 * US
     assert [c.hidden for c in line.collectives] == [100 * US, 50 * US]
 
 
-def test_rounds_of_a_loop_do_not_meet() -> None:
+def test_rounds_of_a_loop_do_not_overlap() -> None:
     body = (start(), done(), product(50))
     line = laid(Instruction("loop", "while", rounds=7, bodies=(body,), line=3))
     assert line.step == 7 * 150 * US and line.products == 350 * US
@@ -84,7 +84,7 @@ def test_rounds_of_a_loop_do_not_meet() -> None:
     assert {span.rounds for span in line.spans} == {((1, 7),), ((2, 7),), ((7, 7),)}
 
 
-def test_of_branches_the_longest_counts() -> None:
+def test_the_longest_branch_of_a_conditional_counts() -> None:
     line = laid(Instruction("branches", "conditional", bodies=((product(10),), (product(90),))))
     assert line.step == 90 * US
 
@@ -100,13 +100,13 @@ def test_a_loop_of_unknown_rounds_has_no_time() -> None:
     assert told.value.line == 12
 
 
-def test_memory_is_the_compilers() -> None:
+def test_memory_is_the_sum_that_the_compiler_reports() -> None:
     schedule = Schedule({"x": 8}, (product(1),), 100, 50, 30, aliased=40, by="a compiler")
     line = replayed(schedule, ON)
     assert (line.memory.peak, line.profile) == (140, "a compiler")
 
 
-def test_spans_lie_on_the_links_that_the_permute_uses() -> None:
+def test_the_span_of_a_permute_is_on_the_link_that_it_uses() -> None:
     line = laid(start(), product(150), done())
     assert [(s.lane, s.kind, s.start, s.end) for s in line.spans] == [
         ("compute", "product", 0, 150 * US), ("x+", "permute", 0, 100 * US),
@@ -114,7 +114,7 @@ def test_spans_lie_on_the_links_that_the_permute_uses() -> None:
 
 
 @pytest.mark.parametrize("chip", CORES)
-def test_cycles_and_matrix_units_come_to_the_peak_rate_of_the_table(chip: str) -> None:
+def test_cycles_and_matrix_units_give_the_tables_peak_rate(chip: str) -> None:
     assert CORES[chip].flops == pytest.approx(CHIPS[chip].bf16, rel=0.01)
 
 
@@ -122,16 +122,18 @@ def test_cycles_and_matrix_units_come_to_the_peak_rate_of_the_table(chip: str) -
     ("given", "name"),
     [("v4:2x2x2", "v4p:2x2x2"), ("TPU v5e:2X4", "v5e:2x4"), (" v6e:2x4", "v6e:2x4"), ("tpu7x:2x2x1", "7x:2x2x1")],
 )
-def test_slices_by_other_names(given: str, name: str) -> None:
+def test_slice_name_understands_other_names_of_a_slice(given: str, name: str) -> None:
     assert slice_name(given) == name
 
 
 def test_a_chip_with_an_unknown_clock_is_refused_in_one_line() -> None:
-    with pytest.raises(ValueError, match=r"nothing is compiled for v3: its published 940 MHz make 1\.23e14"):
+    with pytest.raises(
+        ValueError, match=r"nothing is compiled for v3: the published clock rate of 940 MHz gives 1\.23e14"
+    ):
         core_of("v3")
 
 
-def test_a_chip_of_two_devices_is_one_more_side_of_the_grid() -> None:
+def test_a_chip_of_two_devices_adds_a_side_to_the_slice() -> None:
     place = placed("7x:1x2x2", {"x": 8})
     assert (place.slice.count, place.slice.sides, str(place.slice)) == (8, (1, 2, 2, 2), "7x:1x2x2")
     assert sorted(place.chips) == sorted(itertools.product(range(1), range(2), range(2), range(2)))
@@ -146,7 +148,7 @@ def test_a_chip_of_two_devices_is_one_more_side_of_the_grid() -> None:
         placed("7x:1x2x2", {"x": 16})
 
 
-def test_the_two_devices_of_a_chip_are_joined_by_more_than_a_link() -> None:
+def test_the_two_devices_of_a_chip_have_12_times_the_bandwidth_of_a_link() -> None:
     place = placed("7x:1x2x2", {"x": 4, "y": 2}, {"x": (1, 2), "y": (3,)})
     size = 1 << 30
     inside = Communication("permute", ((0, 1), (1, 0)), ("y",), size)
@@ -174,12 +176,12 @@ def test_neighbours_on_a_mesh_axis_are_neighbours_on_the_slice(on: str, mesh: di
             after = list(point)
             after[k] = (after[k] + 1) % mesh[axis]
             if after[k] == 0 and (len(way.torus) == 1 or way.size == 2):
-                continue  # a line, or a wrap of the torus
+                continue  # the points are the ends of a line, or are connected by a wrap of the torus
             here, there = chips[points.index(point)], chips[points.index(tuple(after))]
             assert sum(abs(a - b) for a, b in zip(here, there, strict=True)) == 1
 
 
-def test_less_of_everything_is_never_longer() -> None:
+def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
     """Fewer cycles for a kernel make no step longer: the order is given."""
     base = (start(0), product(120), done(0), start(1), product(30), kernel(20), done(1), product(10))
     before = laid(*base).step
@@ -188,7 +190,7 @@ def test_less_of_everything_is_never_longer() -> None:
             assert laid(*base[:i], replace(one, cycles=one.cycles // 2), *base[i + 1 :]).step <= before
 
 
-def test_a_sum_that_the_compiler_joined_to_a_product_can_be_taken_apart() -> None:
+def test_a_sum_joined_to_a_matmul_by_the_compiler_can_be_separated() -> None:
     """As the program has it, only the sum waits for what arrives."""
     joined = replace(product(150), joined=(0,))
     schedule = Schedule({"x": 8}, (product(50), start(), done(), joined), 0, 0, 0)

@@ -42,7 +42,7 @@ def kernels(found: Timeline) -> list[tuple[str, int, int]]:
     return [(s.what, s.bytes // KIB, s.flops) for s in found.spans if s.lane == COMPUTE]
 
 
-def test_measured_products_take_longer_than_the_model_by_what_shapes_waste() -> None:
+def test_measured_matmuls_take_longer_than_the_model() -> None:
     parts = []
     for m, n, k, us in PRODUCTS:
         program = read(lambda a, b: a @ b, [((m, k), P()), ((k, n), P())], P(), mesh=ONE)
@@ -50,7 +50,7 @@ def test_measured_products_take_longer_than_the_model_by_what_shapes_waste() -> 
     assert min(parts) > 0.4 and max(parts) < 1 and 0.6 < statistics.median(parts) < 0.9, parts
 
 
-def test_measured_elementwise_kernels_take_a_fifth_more_than_their_bytes() -> None:
+def test_measured_elementwise_kernels_take_about_a_fifth_longer() -> None:
     parts = []
     for n, us in EXPONENTIALS:
         program = read(jnp.exp, [((n,), P())], P(), mesh=ONE)
@@ -58,13 +58,13 @@ def test_measured_elementwise_kernels_take_a_fifth_more_than_their_bytes() -> No
     assert min(parts) > 0.75 and max(parts) < 0.86, parts
 
 
-def test_elementwise_operations_are_one_kernel_with_what_uses_them() -> None:
+def test_elementwise_operations_join_the_kernel_of_their_user() -> None:
     assert kernels(laid(lambda a, b: jnp.tanh(a * 2 + b), SQUARE, SQUARE)) == [("tanh + multiply + add", 3 * 1024, 0)]
     (only,) = kernels(laid(lambda a, b: jnp.tanh(a) @ b, SQUARE, SQUARE))
     assert only == ("dot_general + tanh", 3 * 1024, 2 * 512**3)
 
 
-def test_a_sum_with_a_product_joins_the_product_and_reads_what_is_added() -> None:
+def test_a_sum_joins_its_matmul_and_reads_the_other_addend() -> None:
     (only,) = kernels(laid(lambda a, b, c: c + a @ b, SQUARE, SQUARE, SQUARE))
     assert only == ("dot_general + add", 4 * 1024, 2 * 512**3)
 
@@ -114,7 +114,7 @@ def test_a_barrier_does_not_keep_a_sum_apart_from_its_matmul() -> None:
     assert apart == together and len(apart) == 2
 
 
-def test_a_slice_reads_what_it_takes() -> None:
+def test_a_kernel_with_a_slice_reads_only_the_sliced_bytes() -> None:
     assert kernels(laid(lambda a: lax.slice_in_dim(a, 0, 64) * 2, SQUARE)) == [("multiply + slice", 2 * 128, 0)]
 
 
@@ -129,7 +129,7 @@ def test_an_array_is_updated_in_place_unless_its_old_value_is_needed() -> None:
     assert kernels(laid(lives, SQUARE, SQUARE))[-1][1] == 2 * 128 + 2 * 1024
 
 
-def test_passes_of_a_product_follow_its_precision_and_its_dtype() -> None:
+def test_precision_and_dtype_set_the_passes_of_a_matmul() -> None:
     def of(precision: str, dtype: str) -> int:
         return laid(lambda a, b: jnp.dot(a, b, precision=precision), SQUARE, SQUARE, dtype=dtype).busy
 
@@ -138,7 +138,7 @@ def test_passes_of_a_product_follow_its_precision_and_its_dtype() -> None:
     assert found == [pytest.approx(n * once, abs=2) for n in (3, 6, 1)]
 
 
-def test_int8_has_its_own_rate() -> None:
+def test_int8_matmuls_run_at_twice_the_rate() -> None:
     def local(a, b):
         return jnp.dot(a, b, preferred_element_type=jnp.int32)
 
@@ -147,7 +147,7 @@ def test_int8_has_its_own_rate() -> None:
     )
 
 
-def test_operands_that_the_program_rounds_to_eight_bits_keep_the_rate_of_its_arguments() -> None:
+def test_operands_cast_to_int8_inside_the_program_keep_the_rate_of_bfloat16() -> None:
     def local(a, b):
         return jnp.dot(a.astype(jnp.int8), b.astype(jnp.int8), preferred_element_type=jnp.int32)
 
@@ -159,14 +159,14 @@ def test_operands_that_the_program_rounds_to_eight_bits_keep_the_rate_of_its_arg
     assert product(laid(local, SQUARE, SQUARE, dtype="int8"))[0] < plain
 
 
-def test_of_a_conditional_the_longest_branch_counts() -> None:
+def test_the_longest_branch_of_a_lax_cond_counts() -> None:
     def local(a, b):
         return lax.cond(lax.axis_index("x") == 0, lambda: a @ b, lambda: a)
 
     assert laid(local, SQUARE, SQUARE).flops == 2 * 512**3
 
 
-def test_what_no_result_needs_is_not_there() -> None:
+def test_an_operation_that_no_result_needs_is_removed() -> None:
     def local(a, b):
         lax.ppermute(a, "x", [(i, (i + 1) % 8) for i in range(8)])
         return a + b
@@ -197,7 +197,7 @@ def test_a_product_outside_shard_map_has_no_time() -> None:
         timeline(program, ring_of(8))
 
 
-def test_what_the_compiler_has_to_move_first_has_no_time() -> None:
+def test_a_program_that_needs_resharding_first_has_no_time() -> None:
     def entered(spec: P) -> Callable:
         return jax.shard_map(lambda a: a * 2, mesh=mesh(), in_specs=spec, out_specs=spec)
 
@@ -226,7 +226,7 @@ def memory(local: Callable, *shapes: tuple, out: object = P()) -> tuple[int, int
     return tuple(n // MIB for n in (found.peak, found.arguments, found.results, found.temporaries))  # type: ignore[return-value]
 
 
-def test_memory_is_what_lives_at_the_worst_point() -> None:
+def test_memory_is_the_peak_of_live_arrays() -> None:
     assert memory(lambda a, b: a @ b, SQUARE, SQUARE) == (3, 2, 1, 0)
     assert memory(lambda a, b: (a @ b) @ b, SQUARE, SQUARE) == (4, 2, 1, 1)
     assert memory(lambda a, b: a[:1] @ b, SQUARE, SQUARE)[0] == 2
@@ -243,21 +243,24 @@ def test_memory_is_what_lives_at_the_worst_point() -> None:
         (
             lambda a, b: (lambda c: c + c.T)(a @ b),
             (4, 2, 1, 1),
-        ),  # the transpose reads other elements than the matmul wrote
-        (lambda a, b: (a @ b) @ b, (4, 2, 1, 1)),  # a matmul reads an element more than once
-        (lambda a, b: a + b @ a, (3, 2, 1, 0)),  # arguments stay
+        ),  # one element of the sum needs two elements of the matmul, so the sum cannot reuse the matmul's memory
+        # A matmul reads its operands' elements several times, so it cannot reuse the operands' memory.
+        (lambda a, b: (a @ b) @ b, (4, 2, 1, 1)),
+        (lambda a, b: a + b @ a, (3, 2, 1, 0)),  # the sum cannot reuse a's memory, because arguments stay in memory
     ],
 )
-def test_an_operation_writes_into_an_operand_that_dies_there(local: Callable, due: tuple[int, int, int, int]) -> None:
+def test_an_operation_reuses_the_memory_of_an_operand_that_dies(
+    local: Callable, due: tuple[int, int, int, int]
+) -> None:
     assert memory(local, SQUARE, SQUARE) == due
 
 
-def test_a_result_that_is_an_argument_is_a_copy() -> None:
+def test_a_result_that_is_an_argument_counts_as_a_copy() -> None:
     assert memory(lambda a: a, SQUARE) == (2, 1, 1, 0)
     assert memory(lambda a, b: (a, a @ b), SQUARE, SQUARE, out=(P(), P())) == (4, 2, 2, 0)
 
 
-def test_an_operand_that_lives_on_is_not_written_over() -> None:
+def test_an_operand_that_is_read_later_is_not_overwritten() -> None:
     def twice(a, b):
         c = a @ b
         return c + b @ a, c @ c
@@ -265,7 +268,7 @@ def test_an_operand_that_lives_on_is_not_written_over() -> None:
     assert memory(twice, SQUARE, SQUARE, out=(P(), P())) == (5, 2, 2, 1)
 
 
-def test_a_loop_holds_what_it_carries_once_and_what_a_round_needs() -> None:
+def test_a_loop_holds_its_carried_arrays_once_plus_one_rounds_needs() -> None:
     def local(a, b):
         return lax.fori_loop(0, 4, lambda _, a: (a @ b) @ b, a)
 
@@ -284,6 +287,6 @@ def test_arrays_that_loops_only_read_are_held_once() -> None:
     assert (peak, arguments) == (4, 2)
 
 
-def test_the_worst_point_has_a_place() -> None:
+def test_peak_memory_comes_with_its_line() -> None:
     found = live_memory(read(lambda a, b: (a @ b) @ b, [SQUARE, SQUARE], P(), files={__file__}))
     assert found.at.startswith("dot_general, line ") and found.line and found.time == -1

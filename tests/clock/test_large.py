@@ -37,7 +37,7 @@ def test_a_short_chain_joins_each_of_its_users() -> None:
     assert {len(unit.inside) for unit in fused.units} == {MAX_FUSED // 2 + 1}
 
 
-def test_of_many_edges_the_last_are_looked_at() -> None:
+def test_only_the_last_of_many_edges_are_returned() -> None:
     busy = Busy((2 * n, 2 * n + 1) for n in range(1000))
     assert len(busy.edges(0, 2000)) == 2 * MAX_EDGES and max(busy.edges(0, 2000)) == 1999
     assert sorted(busy.edges(10, 14)) == [11, 12, 13]

@@ -1,8 +1,9 @@
-"""Calls that are laid out in time and never run: declared, asked, traced at the sizes of papers, read, judged, released."""
+"""Timing calls, whose programs get a timeline and never run: declared, asked, traced at the sizes of papers, read, judged, released."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def answered(ask: Ask, task: Any = None) -> Answered:
     return Answered(ask, observed(ask, Ran(*execution.execute(request, code, ask.arrays()))))
 
 
-def test_a_timing_call_is_asked_without_data_and_nothing_of_it_is_secret(tmp_path: Path) -> None:
+def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) -> None:
     course = timed(tmp_path)
     assert [a.dims["I"] for a in asks(course, public=True)] == [1 << 16]
     found = asks(course)
@@ -90,7 +91,7 @@ def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_
     assert header["fault"]["message"] == "the program makes an array of 8.0 GiB; 1 GiB is the limit"
 
 
-def test_what_fits_a_misconception_by_its_time_gets_its_hint(tmp_path: Path) -> None:
+def test_a_program_with_a_misconceptions_time_gets_its_hint(tmp_path: Path) -> None:
     import jax
     from jax.sharding import PartitionSpec as P
 
@@ -109,14 +110,18 @@ def test_what_fits_a_misconception_by_its_time_gets_its_hint(tmp_path: Path) -> 
     course = timed(tmp_path)
     exercise = course.exercise("x1_gather")
     every = [a for a in plan(exercise, public=True, seed="s") if isinstance(a.of, Call) and a.compared]
-    quick, twice = exercise.checks["quick"], Shown(gathered(2))
+    quick, twice = exercise.checks["quick"], gathered(2)
+
+    def shown(_: Misconception, asks: Sequence[Ask]) -> Shown:
+        return Shown([one for one in twice if one.ask in asks])
+
     misconception = Misconception("twice", "You gather twice.", lambda: None, exercise.tasks["gather"], ("quick",))
     for times, fits in ((2, [misconception]), (4, [])):
         mine = Shown(gathered(times))
-        assert fitting(quick, mine, {"quick": "failed"}, [(misconception, twice)], exercise.checks) == fits
+        assert fitting(quick, mine, {"quick": "failed"}, [misconception], exercise.checks, shown) == fits
 
 
-def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
+def test_learners_get_timing_calls_without_the_hidden_sizes(tmp_path: Path) -> None:
     text = public_source(timed(tmp_path).exercise("x1_gather"))
     assert 'big = exercise.timing(narrow, on="v5e:16x16"' in text and "def quick(seen)" in text
     assert "1 << 17" not in text and "hidden_dims" not in text
@@ -128,21 +133,21 @@ def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
         (ON, 'on="v5e:2x4"', "on='v5e:2x4': the mesh (x=256) has 256 devices, v5e:2x4 has 8"),
         (ON, 'on="v5e:3x3"', "on='v5e:3x3': v5e has no slice of 3x3"),
         (ON, 'on="v5"', "on='v5': unknown chip 'v5'; did you mean 'v5p'? (known: v3, v4p, v5p, v5e, v6e, 7x, A100, H100, H200, B200, GB200 NVL72)"),
-        (ON, "on=8", 'on is the int 8, not a slice such as "v5e:2x4"'),
+        (ON, "on=8", '`on` is the int 8, not a slice such as "v5e:2x4"'),
         (f", {ON}", "", "exercise.timing: on=... is missing"),
         (ON, f'{ON}, profile="v9e"', "no such profile 'v9e'; did you mean 'v6e'?"),
-        (ON, f'{ON}, axes=["x"]', "axes is the list ['x'], not a dict such as {\"x\": [0, 1]}"),
+        (ON, f'{ON}, axes=["x"]', "`axes` is the list ['x'], not a dict such as {\"x\": [0, 1]}"),
         (ON, f'{ON}, axes={{"x": "01"}}', "axes: x has the str '01', not positions of the slice's axes such as [0, 1]"),
         (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not fit on v5e:16x16 with axes={'x': (0,)}"),
         (ON, f"{ON}, dim=3", "exercise.timing: no such argument 'dim'; did you mean 'dims'?"),
         ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
-        ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: dims gives sizes of I, hidden_dims of I, J: both must name the same dimensions"),
-        ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "exercise.timing is on a mesh of x and y, its call on one of x: name the same axes"),
-        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J of 3 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
-        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J of 5 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
+        ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: `dims` gives sizes of I, `hidden_dims` of I, J: both must name the same dimensions"),
+        ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "exercise.timing is on a mesh of x and y, its call on a mesh of x: name the same axes"),
+        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J of 3 stands for 32768: choose a size with a prime factor larger than 5 (the number of devices) that no other dimension has, such as 7"),
+        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J of 5 stands for 32768: choose a size with a prime factor larger than 5 (the number of devices) that no other dimension has, such as 7"),
     ],
 )  # fmt: skip
-def test_what_is_declared_wrongly_is_reported_in_a_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_a_wrong_timing_declaration_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
     with pytest.raises(CourseError) as error:
         timed(tmp_path, was, becomes).exercise("x1_gather")
     assert re.sub(r".*\.py:\d+: ", "", str(error.value)) == told

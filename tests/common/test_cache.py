@@ -23,7 +23,7 @@ def key(number: int) -> bytes:
     return b"%032d" % number
 
 
-def test_what_was_put_is_there_for_the_next_process(tmp_path: Path) -> None:
+def test_a_cached_value_is_there_for_the_next_process(tmp_path: Path) -> None:
     with Cache(tmp_path / "new", MOST) as cache:
         assert cache.get(key(1)) is None
         cache.put(key(1), b"one")
@@ -43,7 +43,7 @@ def test_only_its_owner_can_read_the_cache(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700 and modes == {0o600}
 
 
-def test_a_value_that_is_not_as_it_was_written_is_not_there(tmp_path: Path) -> None:
+def test_a_changed_value_is_not_returned_from_the_cache(tmp_path: Path) -> None:
     with Cache(tmp_path, MOST) as cache:
         for number in (1, 2, 3):
             cache.put(key(number), b"value %d" % number)
@@ -62,7 +62,7 @@ def test_a_value_that_is_not_as_it_was_written_is_not_there(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("where", [0, 20, 4096, 9000])
-def test_a_damaged_file_ends_nothing_and_the_next_one_is_whole(tmp_path: Path, where: int) -> None:
+def test_a_damaged_cache_file_raises_nothing_and_is_replaced(tmp_path: Path, where: int) -> None:
     with Cache(tmp_path, MOST) as cache:
         for number in range(100):
             cache.put(key(number), b"x" * 500)
@@ -70,7 +70,7 @@ def test_a_damaged_file_ends_nothing_and_the_next_one_is_whole(tmp_path: Path, w
     data = bytearray(path.read_bytes())
     data[where : where + 3000] = os.urandom(3000)
     path.write_bytes(data)
-    for _ in range(3):  # the first one deletes it
+    for _ in range(3):  # the first of the three caches deletes the damaged file
         with Cache(tmp_path, MOST) as cache:
             assert {cache.get(key(number)) for number in range(100)} <= {None, b"x" * 500}
             cache.put(key(200), b"new")
@@ -78,7 +78,7 @@ def test_a_damaged_file_ends_nothing_and_the_next_one_is_whole(tmp_path: Path, w
         assert cache.get(key(200)) == b"new"
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with Cache(tmp_path / "file" / "folder", MOST) as cache:
         cache.put(key(1), b"one")
@@ -86,7 +86,7 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
         assert cache.get(key(1)) is None
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
+def test_a_full_cache_drops_the_least_recently_used_values(tmp_path: Path) -> None:
     with Cache(tmp_path, MOST) as cache:
         for number in range(900):
             cache.put(key(number), os.urandom(1000))
@@ -104,13 +104,13 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     assert sum(1132 for _ in there) <= MOST
 
 
-def test_a_value_that_would_push_out_the_others_is_not_kept(tmp_path: Path) -> None:
+def test_a_value_larger_than_an_eighth_of_the_cache_is_not_kept(tmp_path: Path) -> None:
     with Cache(tmp_path, MOST) as cache:
         cache.put(key(1), bytes(MOST // 8 + 1))
         assert cache.get(key(1)) is None
 
 
-def test_threads_and_two_processes_use_one_file(tmp_path: Path) -> None:
+def test_threads_and_two_caches_write_to_one_file(tmp_path: Path) -> None:
     def fill(cache: Cache, first: int) -> None:
         for number in range(first, first + 200):
             cache.put(key(number), b"value %d" % number)
@@ -142,7 +142,7 @@ while True:
 """
 
 
-def test_a_killed_writer_leaves_all_that_it_wrote(tmp_path: Path) -> None:
+def test_a_killed_writer_loses_no_written_value(tmp_path: Path) -> None:
     for last in (0, 3, 17):
         place = tmp_path / str(last)
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(place)], stdout=subprocess.PIPE, text=True)

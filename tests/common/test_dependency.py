@@ -19,9 +19,9 @@ from grader.common.dependency import Dependency
 from grader.runner import operations
 from grader.runner.program import canonical
 from grader.wire.frames import BadFrame
+from grader.wire.meshes import make_mesh
 from grader.wire.operations import from_json, to_json
 from tests.runner.test_program import code_of
-from tests.test_interpreter import mesh_of
 from tests.waiting import Watch, watched
 
 MESH = {"x": 2}
@@ -37,7 +37,7 @@ def _devices(devices: int) -> None:
 
 def both(body: Callable[..., Any], outputs: int = 3) -> tuple[Dependency, Watch]:
     """Return the dependencies of a per-device function of three float32[4, 4], and the interpreter's record."""
-    mesh, spec = mesh_of(MESH), P("x")
+    mesh, spec = make_mesh(MESH), P("x")
     fn = jax.shard_map(body, mesh=mesh, in_specs=(spec,) * 3, out_specs=(spec,) * outputs, check_vma=False)
     shape = jax.ShapeDtypeStruct((8, 4), "float32")
     text = jax.jit(fn, keep_unused=True).lower(*[shape] * 3).as_text()
@@ -143,14 +143,14 @@ def compare(graph: Dependency, watch: Watch) -> None:
 
 @settings(max_examples=60, suppress_health_check=CALM)
 @given(STEPS)
-def test_what_was_waited_for_is_read_of_drawn_programs(body: Step) -> None:
+def test_the_graph_contains_every_observed_wait_of_random_programs(body: Step) -> None:
     compare(*both(lambda *state: body(state)))
 
 
 @pytest.mark.slow
 @settings(max_examples=1000, suppress_health_check=CALM)
 @given(STEPS)
-def test_what_was_waited_for_is_read_of_very_many_drawn_programs(body: Step) -> None:
+def test_the_graph_contains_every_observed_wait_of_many_random_programs(body: Step) -> None:
     compare(*both(lambda *state: body(state)))
 
 
@@ -165,7 +165,7 @@ def loops(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
 
 @settings(max_examples=60, suppress_health_check=CALM)
 @given(st.recursive(SIMPLE, loops, max_leaves=7))
-def test_without_branches_nothing_is_read_that_was_not_waited_for(body: Step) -> None:
+def test_without_branches_the_graph_contains_only_observed_waits(body: Step) -> None:
     graph, watch = both(lambda *state: body(state))
     compare(graph, watch)
     at = numbers(graph)
@@ -182,6 +182,14 @@ def test_without_branches_nothing_is_read_that_was_not_waited_for(body: Step) ->
         assert surely == always
 
 
+def test_a_result_does_not_wait_for_an_operand_that_every_round_replaces() -> None:
+    replaced = lambda s: lax.fori_loop(0, 4, lambda i, t: put(t, 0, jnp.ones_like(t[0])), s)  # noqa: E731
+    graph, watch = both(lambda *state: lax.fori_loop(0, 4, lambda i, s: product(replaced(s), 0, 0), state))
+    compare(graph, watch)
+    (number,) = graph.named("matmul")
+    assert number not in graph.before(number)
+
+
 # -- by hand -----------------------------------------------------------------------------------
 
 
@@ -195,7 +203,7 @@ def waits(body: Callable[..., Any], outputs: int = 3, **how: Any) -> tuple[bool,
     return bool(permutes & graph.may(values)), permutes <= graph.must(values)
 
 
-def test_a_ring_that_passes_on_what_it_got_waits_for_no_product() -> None:
+def test_a_ring_that_passes_its_input_on_waits_for_no_matmul() -> None:
     def body(a, b, c):
         def hop(i, state):
             a, c = state
@@ -206,7 +214,7 @@ def test_a_ring_that_passes_on_what_it_got_waits_for_no_product() -> None:
     assert waits(body) == (False, False)
 
 
-def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() -> None:
+def test_a_ring_that_passes_on_a_sum_waits_for_matmuls_of_earlier_rounds() -> None:
     def body(a, b, c):
         def hop(i, c):
             return lax.ppermute(c, "x", RING) + a @ b
@@ -218,24 +226,24 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
     loop = graph.places[permute].loops[-1]
     assert product in graph.before(permute) and product not in graph.before(permute, within=loop)
     assert permute not in graph.may(graph.results({product}), within=loop)
-    assert waits(body) == (True, False)  # the first round does not wait
+    assert waits(body) == (True, False)  # in the first round, the permute does not wait for a matmul
 
 
 @pytest.mark.parametrize(
     ("wait", "expected"),
     [
         (lambda a, p: lax.optimization_barrier((a, p))[0], (True, True)),
-        (lambda a, p: lax.optimization_barrier((a, p[:1, :1]))[0], (True, True)),  # the barrier makes a wait for p
-        (lambda a, p: a + 0 * p, (True, True)),  # 0 * p is NaN if p is
+        (lambda a, p: lax.optimization_barrier((a, p[:1, :1]))[0], (True, True)),  # here ``a`` waits for ``p``
+        (lambda a, p: a + 0 * p, (True, True)),  # 0 * p is NaN if p is NaN
         (lambda a, p: a + (0 * p.astype(jnp.int32)).astype(jnp.float32), (True, True)),
         (lambda a, p: a + (lambda n: n ^ n)(p.astype(jnp.int32)), (True, True)),
         (lambda a, p: a + p.sum(), (True, True)),
-        (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # depends only on its shape
+        (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # the result depends only on the shape of p
         (lambda a, p: lax.cond(a[0, 0] > 0, lambda: a, lambda: a + p), (True, False)),
         (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # the branch depends on one element of p
         (lambda a, p: lax.cond(p.sum() > 0, lambda: a, lambda: a + 1), (True, True)),
         (lambda a, p: lax.fori_loop(0, 2, lambda i, a: a + p, a), (True, True)),
-        (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves the loop out
+        (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves out empty loops
         (lambda a, p: lax.while_loop(lambda a: a[0, 0] < 1, lambda a: a + 1 + p, a), (True, False)),
         (lambda a, p: lax.while_loop(lambda a: a.sum() < p.sum(), lambda a: a + 1, a), (True, True)),
         (lambda a, p: lax.dynamic_update_slice(p, a, (0, 0)), (True, True)),
@@ -247,7 +255,7 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
         "written into",
     ],
 )  # fmt: skip
-def test_ways_to_wait(wait: Callable[..., Any], expected: tuple[bool, bool]) -> None:
+def test_each_way_to_wait_is_found(wait: Callable[..., Any], expected: tuple[bool, bool]) -> None:
     def body(a, b, c):
         p = b @ c
         return lax.ppermute(wait(a, p), "x", RING), p, c
@@ -255,7 +263,7 @@ def test_ways_to_wait(wait: Callable[..., Any], expected: tuple[bool, bool]) -> 
     assert waits(body) == expected
 
 
-def test_a_permute_in_a_branch_waits_for_what_chooses_it() -> None:
+def test_a_permute_in_a_branch_waits_for_the_branchs_condition() -> None:
     def body(a, b, c):
         p = b @ c
         chosen = lax.pmax(p.sum(), "x") > -1e9
@@ -264,7 +272,7 @@ def test_a_permute_in_a_branch_waits_for_what_chooses_it() -> None:
     assert waits(body) == (True, True)
 
 
-def test_what_no_result_needs_is_not_there() -> None:
+def test_the_graph_has_no_operation_that_no_result_needs() -> None:
     def body(a, b, c):
         unused = lax.ppermute(a @ b, "x", RING)
         del unused
@@ -286,7 +294,7 @@ def test_unused_results_of_a_loop_do_not_count() -> None:
     assert not never.named("matmul")
 
 
-def test_through_what_a_loop_carries_alone() -> None:
+def test_a_wait_through_carried_values_spans_rounds() -> None:
     """A matmul of one round reaches the permute two rounds later, through two carried values."""
 
     def body(a, b, c):
@@ -298,7 +306,7 @@ def test_through_what_a_loop_carries_alone() -> None:
     assert product not in graph.before(permute, within=graph.places[permute].loops[-1])
 
 
-def test_loops_in_loops() -> None:
+def test_waits_of_nested_loops_are_separated_by_loop() -> None:
     """The inner loop's matmuls are in the same round of the outer loop, but not of the inner one."""
 
     def body(a, b, c):
@@ -319,7 +327,7 @@ def test_loops_in_loops() -> None:
     assert product in graph.before(product, within=first)
 
 
-def test_entering_a_loop_waits_for_all_that_it_takes() -> None:
+def test_entering_a_loop_waits_for_all_its_arguments() -> None:
     def body(a, b, c):
         p = b @ c
         a, c = lax.fori_loop(0, 4, lambda i, s: (lax.ppermute(s[0], "x", RING), s[1] + 1), (a, p))
@@ -341,7 +349,7 @@ def test_entering_a_loop_waits_for_all_that_it_takes() -> None:
         lambda loop: loop.update(name="case"),
     ],
 )
-def test_loops_that_do_not_fit_together_are_not_read(change: Callable[[dict[str, Any]], Any]) -> None:
+def test_a_serialised_loop_that_does_not_fit_is_refused(change: Callable[[dict[str, Any]], Any]) -> None:
     graph, _ = both(lambda a, b, c: (lax.fori_loop(0, 4, lambda i, a: a @ b, a), b, c))
     data = json.loads(json.dumps(to_json(graph.program)))
     change(next(op for op in data["main"][1] if op["name"] == "while"))

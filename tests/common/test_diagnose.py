@@ -17,24 +17,27 @@ A = RNG.standard_normal((8, 8))
 BOUND = 1e-4
 
 
-def test_a_factor_that_is_an_axis_size_is_named() -> None:
+def test_a_factor_equal_to_an_axis_size_is_reported() -> None:
     assert explain(sharded(4 * A), A, BOUND) == (
         "; every value is 4 times too large, the size of axis x: is it summed once too often?"
     )
     assert explain(sharded(A / 2), A, BOUND) == (
-        "; every value is 2 times too small, the size of axis y: a mean instead of a sum?"
+        "; every value is 2 times too small, the size of axis y: did you take a mean instead of a sum?"
     )
     assert explain(sharded(3 * A), A, BOUND) == "; every value is 3 times the expected one"
 
 
-def test_a_conjugate_is_named() -> None:
+def test_a_conjugate_is_recognised() -> None:
     z = A + 1j * RNG.standard_normal((8, 8))
-    assert explain(sharded(z.conj(), dtype="complex64"), z, BOUND) == "; it is the complex conjugate"
+    assert (
+        explain(sharded(z.conj(), dtype="complex64"), z, BOUND)
+        == "; the result is the complex conjugate of the expected one"
+    )
     assert explain(sharded(z.conj() + 1, dtype="complex64"), z, BOUND) == ""
     assert explain(sharded(3 * z, dtype="complex64"), z, BOUND) == "; every value is 3 times the expected one"
 
 
-def test_zeros_and_nan_are_named() -> None:
+def test_zeros_and_nan_are_reported() -> None:
     assert explain(sharded(0 * A), A, BOUND) == "; every value is zero"
     assert explain(sharded(A * np.nan), A, BOUND) == "; there are NaN or infinite values"
 
@@ -50,7 +53,7 @@ def test_partial_sums_are_recognised() -> None:
     )
 
 
-def test_replicas_that_differ_are_named() -> None:
+def test_replicas_that_differ_are_reported() -> None:
     got = sharded(A + 1)
     got.shards[1] = got.shards[1] + 1
     assert explain(got, A, BOUND) == (
@@ -63,7 +66,7 @@ def test_replicas_that_differ_are_named() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
-def test_of_replicas_of_which_one_is_right_it_is_named(wrong: int) -> None:
+def test_if_one_of_two_replicas_is_right_the_message_says_which(wrong: int) -> None:
     got = sharded(A)
     got.shards[wrong] = got.shards[wrong] + 1
     right, other = ("(x=0, y=1)", "(x=0, y=0)") if wrong == 0 else ("(x=0, y=0)", "(x=0, y=1)")
@@ -73,7 +76,7 @@ def test_of_replicas_of_which_one_is_right_it_is_named(wrong: int) -> None:
     assert explain(got, A, BOUND) == f"{start}only zeros"
 
 
-def test_a_result_on_one_device_only_is_no_partial_sum() -> None:
+def test_a_result_held_by_one_device_is_not_called_a_partial_sum() -> None:
     """Zeros on other devices add up to it, too."""
     got = sharded(A)
     for device in range(2, 8):
@@ -81,7 +84,7 @@ def test_a_result_on_one_device_only_is_no_partial_sum() -> None:
     assert "partial sum" not in explain(got, A, BOUND) and "holds only zeros" in explain(got, A, BOUND)
 
 
-def test_parts_that_add_up_in_one_place_only_are_no_partial_sums() -> None:
+def test_parts_that_add_up_for_some_rows_are_not_called_partial_sums() -> None:
     """Rows 0:4 add up, rows 4:8 do not."""
     got = sharded(A, ("x",), {"x": 2, "y": 2})
     rest = RNG.standard_normal((8, 8)).astype("float32")
@@ -95,7 +98,7 @@ def rotated(device: int, axis: int = 0) -> np.ndarray:
     return np.roll(A, 2 * (device // 2 + 1), axis).astype("float32")
 
 
-def test_a_ring_with_its_chunks_in_the_wrong_order_is_described_as_that() -> None:
+def test_chunks_rotated_by_each_devices_position_are_recognised() -> None:
     """Each device has its chunks rotated by its own position."""
     got = sharded(A)
     got.shards[:] = [rotated(device) for device in range(8)]
@@ -116,7 +119,7 @@ def test_missing_chunks_are_described_as_zeros() -> None:
     assert explain(got, A, BOUND) == "; device (x=0, y=0) holds zeros where rows 0:2 belong"
 
 
-def test_chunks_of_a_shard_in_another_order_are_described_as_that() -> None:
+def test_chunks_of_a_shard_in_the_wrong_order_are_recognised() -> None:
     got = sharded(A, (None, "y"))
     for shard in got.shards:
         shard[:] = np.roll(shard, 2, 0)
@@ -125,7 +128,7 @@ def test_chunks_of_a_shard_in_another_order_are_described_as_that() -> None:
     )
 
 
-def test_zeros_are_called_zeros() -> None:
+def test_a_shard_of_zeros_is_called_zeros_and_not_a_misplaced_part() -> None:
     """The text does not name a place where zeros are right."""
     want = A.copy()
     want[6:] = 0
@@ -135,7 +138,7 @@ def test_zeros_are_called_zeros() -> None:
     assert explain(got, want, BOUND) == "; device (x=0, y=0) holds only zeros"
 
 
-def test_values_that_should_be_zero_are_described_as_that() -> None:
+def test_values_where_zeros_belong_are_recognised() -> None:
     want = np.zeros((8, 8))
     want[2:4] = A[2:4]
     got = sharded(np.tile(A[2:4], (4, 1)), ("x",))
@@ -144,7 +147,7 @@ def test_values_that_should_be_zero_are_described_as_that() -> None:
     )
 
 
-def test_dimensions_are_named_as_in_the_field() -> None:
+def test_parts_are_called_elements_rows_and_columns_by_rank() -> None:
     line = sharded(np.roll(A[0], 2), ("x",))
     assert explain(line, A[0], BOUND) == (
         "; device (x=0, y=0) holds elements 6:8 of the expected result, where elements 0:2 belong"
@@ -158,22 +161,22 @@ def test_dimensions_are_named_as_in_the_field() -> None:
     assert "holds rows 6:8 and columns 4:8 of the expected result" in explain(got, A, BOUND)
 
 
-def test_a_factor_of_two_axes_is_named() -> None:
+def test_a_factor_equal_to_the_size_of_two_axes_is_reported() -> None:
     assert explain(sharded(8 * A), A, BOUND) == (
         "; every value is 8 times too large, the size of the axes x and y together: is it summed once too often?"
     )
 
 
-def test_of_a_single_value_no_factor_is_reported() -> None:
+def test_a_single_value_gets_no_factor_but_that_of_an_axis() -> None:
     assert explain(sharded(np.array(3.0)), np.array(2.0), BOUND) == ""
     assert "4 times too large" in explain(sharded(np.array(8.0)), np.array(2.0), BOUND)
 
 
 def test_a_transpose_is_recognised() -> None:
-    assert explain(sharded(A.T), A, BOUND) == "; it is the transpose"
+    assert explain(sharded(A.T), A, BOUND) == "; the result is the transpose of the expected one"
 
 
-def test_a_shard_that_belongs_elsewhere_is_named() -> None:
+def test_a_shard_that_belongs_on_another_device_is_recognised() -> None:
     rolled = np.roll(A, -2, axis=0)
     assert (
         explain(sharded(rolled, ("x", None)), A, BOUND)
@@ -214,13 +217,13 @@ def test_a_negative_factor_is_reported() -> None:
     assert explain(sharded(-A), A, BOUND) == "; every value is -1 times the expected one"
 
 
-def test_the_size_of_an_axis_of_1_is_no_explanation() -> None:
+def test_a_factor_is_not_explained_by_an_axis_of_size_1() -> None:
     mesh = {"x": 8, "y": 1}
     assert "axis x" in explain(sharded(8 * A, (), mesh), A, BOUND)
     assert "axis" not in explain(sharded(4 * A, (), mesh), A, BOUND)
 
 
-def test_one_nan_is_enough_to_be_named() -> None:
+def test_one_nan_is_enough_to_be_reported() -> None:
     got = sharded(A)
     got.shards[7][2, 2] = np.nan
     assert explain(got, A, BOUND) == "; there are NaN or infinite values"

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from grader.common.files import AT_WORK, RESERVED, clear_left_behind, file_name, write_atomic
 
 
-def test_text_is_utf8_with_its_own_line_ends(tmp_path: Path) -> None:
+def test_write_atomic_writes_utf8_and_keeps_line_ends(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a", "ä\nb\r\n")
     assert (tmp_path / "a").read_bytes() == "ä\nb\r\n".encode()
 
 
-def test_bytes_replace_what_was_there(tmp_path: Path) -> None:
+def test_write_atomic_replaces_an_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old and longer")
     write_atomic(str(path), b"\x00new")
@@ -47,7 +47,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == "x?y?\U0001f600".encode()
 
 
-def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_error_names_the_requested_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk names no file, and a refused write names the temporary file."""
 
     def full(fd: int) -> None:
@@ -63,7 +63,7 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_others_may_read_the_file_as_the_umask_says(tmp_path: Path) -> None:
+def test_the_mode_of_a_written_file_follows_the_umask(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a", "x")
     (tmp_path / "b").write_text("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
@@ -77,12 +77,12 @@ def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "link").is_symlink()
 
 
-def test_the_folder_must_exist(tmp_path: Path) -> None:
+def test_write_atomic_into_a_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_atomic(tmp_path / "none" / "a", "x")
 
 
-def test_what_a_killed_writer_left_is_cleared_and_nothing_else_is(tmp_path: Path) -> None:
+def test_only_old_temporary_files_of_killed_writers_are_cleared(tmp_path: Path) -> None:
     old = tmp_path.stat().st_mtime - 2 * AT_WORK
     ours = tmp_path / (".tmp-" + "0a" * 8)
     others = [tmp_path / name for name in (".tmp-notes", ".tmp-" + "0a" * 9, "grades.csv")]
@@ -115,7 +115,7 @@ def test_two_names_never_share_a_file(one: str, other: str) -> None:
 @example("..")
 @example("\ud800")
 @example("Index")
-def test_a_file_name_is_plain_ascii_and_no_page_of_ours(name: str) -> None:
+def test_a_file_name_is_plain_ascii_and_not_a_reserved_page(name: str) -> None:
     found = file_name(name)
     assert re.fullmatch(r"([A-Za-z0-9._@+~ -](?<!^\.)){0,200}", found) and found.lower() not in RESERVED
     assert file_name("alice.b-c_1@x +2") == "alice.b-c_1@x +2"

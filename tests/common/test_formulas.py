@@ -19,7 +19,7 @@ ONLY = (
 NONE = "this is not a formula: write it like 2*D/(W*X), with * for products and ** for powers"
 
 
-def test_points_are_equal_on_every_machine_and_use_each_value() -> None:
+def test_drawn_points_are_fixed_and_use_each_value_of_a_symbol() -> None:
     assert points_of(SYMBOLS) == POINTS and len(POINTS) == 32
     assert {point[0] for point in POINTS} == {*SYMBOLS["V"]} and {point[1] for point in POINTS} == {4, 8, 16}
     assert POINTS[:2] == [[1000000.0, 16.0], [1000000.0, 16.0]]
@@ -60,7 +60,7 @@ def test_a_formula_is_evaluated(text: str, value: float) -> None:
         ("X" * 5_000_000, "a formula has at most 500 characters"),
     ],
 )  # fmt: skip
-def test_what_is_no_formula_is_told_in_one_line(text: str, reason: str) -> None:
+def test_text_that_is_no_formula_gives_a_one_line_reason(text: str, reason: str) -> None:
     with pytest.raises(BadFormula) as error:
         evaluate(text, NAMES, POINTS)
     assert str(error.value) == reason
@@ -68,7 +68,7 @@ def test_what_is_no_formula_is_told_in_one_line(text: str, reason: str) -> None:
 
 
 @given(st.one_of(st.text(max_size=60), st.text("VX0123456789+-*/()., ", max_size=60)))
-def test_any_text_gives_finite_numbers_or_one_line(text: str) -> None:
+def test_any_text_gives_finite_numbers_or_a_one_line_reason(text: str) -> None:
     found = answer({"text": text, "names": NAMES, "points": POINTS})
     if "problem" in found:
         assert "\n" not in found["problem"] and len(found["problem"]) < 300

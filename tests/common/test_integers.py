@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.common.routes import Numbers, computed
+from grader.common.integers import Numbers, computed
 from grader.wire.operations import Operations
 from tests.clock.programs import read
 
@@ -44,7 +44,7 @@ PLACES: list[Callable] = [
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_place_is_where_every_device_computes_it(place: Callable) -> None:
+def test_a_place_in_an_array_is_computed_for_every_device_as_jax_does(place: Callable) -> None:
     def local(a):
         at = place(lax.axis_index("x"), lax.axis_index("y"))
         return lax.dynamic_slice_in_dim(a, at + 20, 1)
@@ -54,7 +54,7 @@ def test_a_place_is_where_every_device_computes_it(place: Callable) -> None:
         assert found == tuple(int(place(jnp.int32(x), jnp.int32(y))) + 20 for x, y in np.ndindex(4, 2))
 
 
-def test_what_depends_on_values_or_divides_by_zero_is_not_known() -> None:
+def test_an_integer_from_data_or_a_division_by_zero_is_unknown() -> None:
     def by_value(a):
         return lax.dynamic_slice_in_dim(a, a[0, 0].astype(jnp.int32), 1)
 

@@ -32,7 +32,7 @@ def layouts(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple, dict[str, int]]:
 
 @given(layouts())
 @settings(max_examples=60)
-def test_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
+def test_owner_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
     import jax
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
@@ -55,7 +55,7 @@ def test_the_spec_is_read_back_from_the_slices(layout: tuple) -> None:
     assert owner_slices(shape, found, mesh) == owner_slices(shape, spec, mesh)
 
 
-def test_no_spec_gives_slices_in_a_strange_order() -> None:
+def test_slices_in_an_order_that_no_spec_gives_have_no_spec() -> None:
     slices = owner_slices((8,), ("x",), {"x": 4})
     assert spec_of([slices[1], slices[0], *slices[2:]], (8,), {"x": 4}) is None
 
@@ -79,7 +79,7 @@ def test_devices_count_the_last_axis_fastest() -> None:
     assert coordinates({"x": 2, "y": 2})[1] == {"x": 0, "y": 1}
 
 
-def test_specs_are_shown_as_they_are_typed() -> None:
+def test_show_spec_prints_a_spec_as_code() -> None:
     assert show_spec((None, ("x", "y"))) == "P(None, ('x', 'y'))"
 
 
@@ -96,7 +96,7 @@ def test_every_element_is_held_by_as_many_devices_as_the_unused_axes_have(layout
 
 @given(layouts())
 @settings(max_examples=60)
-def test_the_spec_that_is_read_is_the_shortest(layout: tuple) -> None:
+def test_spec_of_returns_the_shortest_spec(layout: tuple) -> None:
     """It has no axis of size 1 and no trailing None, and keeps the order of the true spec's axes."""
     shape, spec, mesh = layout
     found = spec_of(owner_slices(shape, spec, mesh), shape, mesh)
@@ -107,7 +107,7 @@ def test_the_spec_that_is_read_is_the_shortest(layout: tuple) -> None:
 
 @given(layouts(), st.data())
 @settings(max_examples=60)
-def test_two_devices_that_change_places_have_no_spec(layout: tuple, data: st.DataObject) -> None:
+def test_swapped_slices_have_no_spec_unless_one_gives_them(layout: tuple, data: st.DataObject) -> None:
     """Unless they hold equal slices, or the result is by chance a layout of other axes."""
     shape, spec, mesh = layout
     slices = owner_slices(shape, spec, mesh)
@@ -117,16 +117,16 @@ def test_two_devices_that_change_places_have_no_spec(layout: tuple, data: st.Dat
     assert found is None or owner_slices(shape, found, mesh) == slices
 
 
-def test_a_scalar_is_everywhere() -> None:
+def test_every_device_holds_a_scalar() -> None:
     assert owner_slices((), (), {"x": 2}) == [(), ()]
     assert spec_of([(), ()], (), {"x": 2}) == ()
 
 
-def test_entries_are_filled_up_to_every_dimension() -> None:
+def test_entries_has_one_entry_for_every_dimension() -> None:
     assert entries(("x", ("x", "y")), 3) == (("x",), ("x", "y"), ())
 
 
-def test_an_unknown_axis_is_an_error_and_no_layout() -> None:
+def test_an_unknown_axis_in_a_spec_raises_key_error() -> None:
     with pytest.raises(KeyError, match="z"):
         owner_slices((8,), ("z",), {"x": 4})
 

@@ -54,7 +54,7 @@ def without_numbers(text: str) -> str:
 
 
 @given(REPORTS)
-def test_a_report_is_read_as_it_was_written(report: Report) -> None:
+def test_a_report_is_written_and_read_back_unchanged(report: Report) -> None:
     text = report.dumps()
     assert without_numbers(text) == without_numbers(by_python(report))
     again = Report.loads(text)
@@ -96,12 +96,12 @@ def test_numbers_keep_their_value_and_their_sign(number: float) -> None:
 
 
 @given(REPORTS, st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_values_that_are_no_numbers_are_null(report: Report, odd: float) -> None:
+def test_nan_and_infinity_are_written_as_null(report: Report, odd: float) -> None:
     assert with_actual(report, [odd]).dumps() == with_actual(report, [None]).dumps()
 
 
 @given(REPORTS, st.sampled_from(["points", "earned", "pending"]), st.sampled_from(["NaN", "Infinity", "-Infinity"]))
-def test_sums_of_points_that_are_no_numbers_are_refused(report: Report, field: str, odd: str) -> None:
+def test_points_that_are_not_finite_are_refused(report: Report, field: str, odd: str) -> None:
     values = report.model_dump(mode="json") | {field: float(odd)}
     with pytest.raises(ValidationError, match=f"{field}\n.*finite number"):
         Report.loads(json.dumps(values, indent=2))

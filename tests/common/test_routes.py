@@ -47,13 +47,13 @@ def scanned(a):
 
 
 @pytest.mark.parametrize("ring", [written_out, in_a_loop, scanned])
-def test_after_each_round_a_device_holds_what_set_out_one_further_away(ring: Callable) -> None:
+def test_each_round_moves_data_one_device_further_round_the_ring(ring: Callable) -> None:
     (route,) = found(ring)
     assert route.axes == ("x",) and len(route.lines) == N - 1
     assert route.holds == tuple(tuple((d - after) % N for d in range(N)) for after in range(N))
 
 
-def test_two_ways_are_two_routes_and_what_goes_alike_is_one() -> None:
+def test_two_directions_are_two_routes_and_equal_movements_one() -> None:
     def both(a):
         right, left, other = a, a, a * 2
         for _ in range(2):
@@ -75,7 +75,7 @@ def test_a_device_that_receives_nothing_sends_zeros_on() -> None:
     assert route.holds == ((0, 1, 2, 3), (None, 0, 1, 2), (None, None, 0, 1))
 
 
-def test_on_a_mesh_of_two_axes_devices_are_those_of_the_whole_mesh() -> None:
+def test_a_route_on_a_mesh_of_two_axes_numbers_all_devices() -> None:
     (route,) = found(written_out, {"x": N, "y": 2})
     assert route.holds[1] == (6, 7, 0, 1, 2, 3, 4, 5)
 
@@ -155,7 +155,8 @@ def test_parts_cut_from_and_put_into_a_buffer_match_a_simulation(seed: int) -> N
             out = lax.dynamic_update_slice(out, part, ((me * 3 + put) % N * k, 0))
         return out
 
-    buffers, hops = [[(d, 0)] * N for d in range(N)], 0  # per buffer: source of its content, and number of permutes
+    # For each device and each place in its buffer: the device from which the part came, and its number of permutes.
+    buffers, hops = [[(d, 0)] * N for d in range(N)], 0
     held = [(d, 0) for d in range(N)]
     for taken, put, way in steps:
         sent = [buffers[d][(d + taken) % N][0] for d in range(N)]

@@ -55,7 +55,7 @@ def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None)
         thread.join()
 
 
-def test_text_that_is_not_python_raises_as_usual() -> None:
+def test_text_that_is_not_python_raises_syntax_error() -> None:
     with pytest.raises(SyntaxError, match="was never closed"):
         syntax.parse("f(")
     with pytest.raises(SyntaxError, match="invalid syntax"):

@@ -34,7 +34,7 @@ def test_building_twice_changes_nothing(tmp_path: Path) -> None:
     assert build(course) == Built([], [], {}, {}) and stale(course) == []
 
 
-def test_an_untouched_stub_follows_its_exercise(tmp_path: Path) -> None:
+def test_build_updates_an_untouched_stub(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     course = made_up(tmp_path, "Say what to do.", "Say it better.")
     assert STUB in stale(course)
@@ -43,7 +43,7 @@ def test_an_untouched_stub_follows_its_exercise(tmp_path: Path) -> None:
     assert "Say it better." in (tmp_path / "exercises" / STUB).read_text() and stale(course) == []
 
 
-def test_a_stub_that_was_worked_on_is_left_alone_and_named(tmp_path: Path) -> None:
+def test_build_keeps_and_reports_a_stub_that_was_edited(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     stub = tmp_path / "exercises" / STUB
     stub.write_text("my work")
@@ -55,7 +55,7 @@ def test_a_stub_that_was_worked_on_is_left_alone_and_named(tmp_path: Path) -> No
     assert "Say it better." in (tmp_path / "exercises" / PUBLIC).read_text()
 
 
-def test_work_on_an_exercise_that_is_no_more_is_left_alone_too(tmp_path: Path) -> None:
+def test_build_keeps_an_edited_stub_of_a_removed_exercise(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     stub = tmp_path / "exercises" / STUB
     stub.write_text("my work")
@@ -65,7 +65,7 @@ def test_work_on_an_exercise_that_is_no_more_is_left_alone_too(tmp_path: Path) -
         assert not (tmp_path / "exercises" / PUBLIC).exists()
 
 
-def test_what_build_never_wrote_is_never_removed(tmp_path: Path) -> None:
+def test_build_never_removes_files_of_others(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     notes = [tmp_path / "exercises" / "01_gather" / n for n in ("notes.md", "old.py", ".ipynb_checkpoints/a.ipynb")]
     for path in notes:
@@ -79,17 +79,17 @@ def test_what_build_never_wrote_is_never_removed(tmp_path: Path) -> None:
             assert (tmp_path / "exercises" / "01_gather" / "empty").is_dir()
 
 
-def test_without_a_record_nothing_that_differs_is_replaced(tmp_path: Path) -> None:
+def test_build_without_a_record_replaces_no_file_that_differs(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     build(course)
     (tmp_path / "exercises" / BUILT).write_bytes(b"\xff not a record")
     (tmp_path / "exercises" / STUB).write_text("my work")
     assert build(course).left == [STUB]
     done = build(made_up(tmp_path, "Say what to do.", "Say it better."))
-    assert done.left == [STUB] and PUBLIC in done.changed  # build recognises the other files again
+    assert done.left == [STUB] and PUBLIC in done.changed  # build replaces its own files, but not the edited stub
 
 
-def test_a_record_that_git_merged_knows_both(tmp_path: Path) -> None:
+def test_a_record_with_merge_conflicts_knows_the_files_of_both_sides(tmp_path: Path) -> None:
     build(made_up(tmp_path, "Say what to do.", "Theirs."))
     record, stub = tmp_path / "exercises" / BUILT, tmp_path / "exercises" / STUB
     before, text = record.read_text(), stub.read_text()
@@ -99,7 +99,7 @@ def test_a_record_that_git_merged_knows_both(tmp_path: Path) -> None:
     assert not build(made_up(tmp_path)).left
 
 
-def test_a_record_names_no_file_outside(tmp_path: Path) -> None:
+def test_build_ignores_paths_outside_exercises_in_the_record(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     build(course)
     digest = hashlib.sha256(b"mine").hexdigest()
@@ -109,7 +109,7 @@ def test_a_record_names_no_file_outside(tmp_path: Path) -> None:
     assert build(course) == Built([], [], {}, {}) and (tmp_path / "mine.txt").exists()
 
 
-def test_force_replaces_and_keeps_a_copy_of_everything(tmp_path: Path) -> None:
+def test_build_force_replaces_edited_files_and_keeps_copies(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     build(course)
     for number, place in enumerate(("", ".1", ".2")):
@@ -120,7 +120,7 @@ def test_force_replaces_and_keeps_a_copy_of_everything(tmp_path: Path) -> None:
         assert stale(course) == []
 
 
-def test_force_moves_files_that_build_no_longer_makes(tmp_path: Path) -> None:
+def test_build_force_moves_edited_files_of_removed_exercises(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     (tmp_path / "exercises" / STUB).write_text("my work")
     done = build(renamed(tmp_path), force=True)
@@ -128,7 +128,7 @@ def test_force_moves_files_that_build_no_longer_makes(tmp_path: Path) -> None:
     assert not (tmp_path / "exercises" / STUB).exists()
 
 
-def test_the_command_says_what_it_left_and_what_force_replaced(
+def test_build_prints_the_kept_and_the_replaced_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     course = made_up(tmp_path)
@@ -149,18 +149,18 @@ def test_the_command_says_what_it_left_and_what_force_replaced(
     assert capsys.readouterr().out == "exercises/ is current\n"
 
 
-def test_exercises_are_what_this_python_builds() -> None:
+def test_the_committed_exercises_are_what_this_python_builds() -> None:
     """Run under each Python that is supported (.ci/run), it proves that they all build the same bytes."""
     assert stale(find_course(ROOT)) == []
 
 
-def test_the_record_of_what_was_built_is_current() -> None:
+def test_the_committed_record_of_built_files_is_current() -> None:
     text = (ROOT / "exercises" / BUILT).read_text()
     made = products(find_course(ROOT))
     assert text == "".join(f"{hashlib.sha256(t.encode()).hexdigest()}  {p}\n" for p, t in sorted(made.items()))
 
 
-def test_empty_folders_go_with_their_module(tmp_path: Path) -> None:
+def test_build_removes_the_empty_folders_of_a_removed_module(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     text = (tmp_path / "course.yaml").read_text()
     (tmp_path / "solutions" / "01_gather").rename(tmp_path / "solutions" / "02_other")
@@ -181,7 +181,7 @@ def with_two_exercises(folder: Path, second: str) -> Course:
 
 
 @pytest.mark.parametrize("broken", ["def f(:\n", "import nowhere\n", ""])
-def test_an_unusable_exercise_stops_no_other_and_keeps_its_files(tmp_path: Path, broken: str) -> None:
+def test_build_keeps_the_files_of_an_unusable_exercise_and_builds_others(tmp_path: Path, broken: str) -> None:
     good = (tmp_path / "good").mkdir() or made_up(tmp_path / "good").path_of("x1_gather").read_text()
     other = (
         good.replace("def gather(", "def other(")
@@ -207,7 +207,7 @@ def test_an_unusable_exercise_stops_no_other_and_keeps_its_files(tmp_path: Path,
     assert len(whole.handed_out) >= 3  # build still recognises both stubs and the old notebook as unedited
 
 
-def test_the_first_build_writes_what_it_can(tmp_path: Path) -> None:
+def test_the_first_build_writes_the_files_of_usable_exercises(tmp_path: Path) -> None:
     done = build(with_two_exercises(tmp_path, "def f(:\n"))
     assert STUB in done.changed and PUBLIC in done.changed and "course.yaml" in done.changed
     assert not [p for p in done.changed if p.endswith(".ipynb") or "x2_other" in p]

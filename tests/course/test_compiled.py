@@ -45,7 +45,7 @@ def test_learners_get_numbers_by_digest_and_no_text_of_a_program(tmp_path: Path)
     assert compiled_of(tmp_path, "cd" * 32, ON) is None and compiled_of(tmp_path, PROGRAM, "v6e:2x4") is None
 
 
-def test_a_course_that_ships_none_publishes_none(tmp_path: Path) -> None:
+def test_a_course_without_compiled_data_publishes_none(tmp_path: Path) -> None:
     assert published(tmp_path, {"f1": "06"}) == ""
     assert compiled_of(tmp_path, PROGRAM, ON) is None
 

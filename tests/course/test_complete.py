@@ -40,7 +40,7 @@ def line_of(course: Course, text: str) -> str:
         'DIMS, HIDDEN = (dict(I=8,\n  J=3)\n), {"I": 1012, "J": 5}',
     ],
 )
-def test_sizes_may_be_bound_together(tmp_path: Path, how: str) -> None:
+def test_sizes_assigned_together_are_split_for_learners(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, how)
     text = public_source(course.exercise("x1_gather"))
     assert "DIMS = " in text and "HIDDEN" not in text and "1012" not in text
@@ -58,7 +58,7 @@ def test_sizes_may_be_bound_together(tmp_path: Path, how: str) -> None:
         "HIDDEN = {'I': 1012, 'J': 5}\nprint(DIMS := {'I': 8, 'J': 3})",
     ],
 )
-def test_what_is_not_copied_is_refused_at_the_authors_line(tmp_path: Path, how: str) -> None:
+def test_a_name_bound_in_a_way_that_is_not_copied_is_refused_with_its_line(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, how)
     binding = next(one for one in how.splitlines() if not one.startswith((" ", "HIDDEN", "def")) and one)
     told = f"{line_of(course, binding)}: learners' code uses DIMS; assign it on a line of its own: DIMS = ..."
@@ -67,14 +67,14 @@ def test_what_is_not_copied_is_refused_at_the_authors_line(tmp_path: Path, how: 
 
 
 @pytest.mark.parametrize("how", ["DIMS = {'I': 8}\nDIMS = DIMS | {'J': 3}", "DIMS = {'I': 8}\nDIMS |= {'J': 3}"])
-def test_a_value_that_changes_is_refused_at_the_second_line(tmp_path: Path, how: str) -> None:
+def test_a_name_assigned_twice_is_refused_at_the_second_line(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, f"HIDDEN = {{'I': 1012, 'J': 5}}\n{how}")
-    told = f"{line_of(course, how.splitlines()[1])}: DIMS is assigned twice; assign it once, because learners' files get single statements"
+    told = f"{line_of(course, how.splitlines()[1])}: DIMS is assigned twice; assign it once, because learners' files get only one of the two statements"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         public_source(course.exercise("x1_gather"))
 
 
-def test_given_code_may_not_use_what_only_the_author_has(tmp_path: Path) -> None:
+def test_given_code_may_not_use_an_ungiven_constant(tmp_path: Path) -> None:
     course = made_up(tmp_path, "    return math.prod(a.shape)", "    return math.prod(a.shape) * FACTOR")
     path = course.path_of("x1_gather")
     path.write_text(path.read_text().replace("A = normal", "FACTOR = 3\nA = normal"))
@@ -93,7 +93,7 @@ def test_a_solution_may_not_use_the_grader(tmp_path: Path) -> None:
         reference_source(exercise, answers(course, exercise, "verify"))
 
 
-def test_a_name_that_nothing_defines_is_named(tmp_path: Path) -> None:
+def test_an_undefined_name_in_learners_code_is_reported(tmp_path: Path) -> None:
     course = made_up(tmp_path, "    return math.prod(a.shape)", "    return math.prod(shape)")
     with pytest.raises(CourseError, match=r"^x1_gather: learners' code uses shape, which is not defined$"):
         products(course)
@@ -111,5 +111,5 @@ def test_a_name_that_nothing_defines_is_named(tmp_path: Path) -> None:
         ("@deco\ndef f(): pass", ["deco"]),
     ],
 )
-def test_unbound_names(text: str, names: list[str]) -> None:
+def test_unbound_returns_the_undefined_names(text: str, names: list[str]) -> None:
     assert unbound(text) == names

@@ -42,7 +42,7 @@ def value(seen):  # needle
 '''
 
 
-def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> None:
+def test_learners_code_is_the_authors_text_byte_for_byte(tmp_path: Path) -> None:
     """Texts written from a syntax tree differ between Pythons: quotes, f-strings, numbers."""
     made_up(tmp_path, PLAIN_CALL, ODD_CALL)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
@@ -69,17 +69,17 @@ def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> N
         ('(\n    """a\n    b"""\n)', '"""a\n    b"""'),
     ],
 )
-def test_a_given_value_is_at_the_margin_and_does_not_change(tmp_path: Path, given: str, copied: str) -> None:
+def test_a_given_value_is_copied_unchanged_and_unindented(tmp_path: Path, given: str, copied: str) -> None:
     course = made_up(tmp_path, "@exercise.number(", f"GIVEN = exercise.given{given}\n\n\n@exercise.number(")
     assert f"\nGIVEN = {copied}\n" in products(course)["01_gather/x1_gather.py"]
 
 
-def test_nothing_of_a_release_is_written_from_a_syntax_tree() -> None:
+def test_release_code_does_not_call_unparse() -> None:
     for path in Path(copying.__file__).parent.glob("*.py"):
         assert "unparse(" not in path.read_text(), path
 
 
-def test_what_follows_a_docstring_on_its_line_is_the_solution(tmp_path: Path) -> None:
+def test_code_on_a_docstrings_line_belongs_to_the_solution(tmp_path: Path) -> None:
     course = made_up(tmp_path, 'J]."""\n', 'J]."""; needle = 1012\n')
     for text in products(course).values():
         assert "needle" not in text and "1012" not in text

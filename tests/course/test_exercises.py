@@ -10,7 +10,7 @@ import pytest
 
 from grader.course.config import CourseError
 from grader.course.loading import load_course
-from tests.made_up import COURSE, GOOD, in_two_files, made_up, written
+from tests.made_up import COURSE, EXERCISE, GOOD, in_two_files, made_up, written
 
 
 def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
@@ -44,7 +44,9 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring; learners read it as its label"),
         ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring, which is its text"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
-        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: a cotangent is for gradients: name their arguments, wrt=[...]"),
+        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]"),
+        ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
+        ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("# X1 Gather", "X1 Gather", ": its docstring must be the statement and start with '# Title'"),
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
@@ -59,13 +61,21 @@ def test_a_mistake_in_an_exercise_is_reported_in_one_line(tmp_path: Path, was: s
     assert message.startswith("x1_gather" if "devices" in problem else f"{tmp_path}/solutions/01_gather/x1_gather.py:")
 
 
+def test_a_file_that_is_not_utf8_is_refused_by_name(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    path = tmp_path / "solutions/01_gather/x1_gather.py"
+    path.write_bytes(EXERCISE.replace("# X1 Gather", "# X1 Größe").encode("latin-1"))
+    with pytest.raises(CourseError, match=r"^\S+/x1_gather.py cannot be read: 'utf-8' codec can't decode byte 0xf6"):
+        load_course(tmp_path / "course.yaml").exercise("x1_gather")
+
+
 def test_an_exercise_is_executed_once(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     assert course.exercise("x1_gather") is course.exercise("x1_gather")
     assert course.exercise("x1_gather").title == "X1 Gather"
 
 
-def test_a_question_without_a_tolerance_has_the_courses(tmp_path: Path) -> None:
+def test_a_question_without_a_tolerance_uses_the_courses(tmp_path: Path) -> None:
     made_up(tmp_path, 'unit="us", params', 'unit="us", rtol=0.3, params')
     (tmp_path / "course.yaml").write_text(f"{COURSE}tolerances: {{numbers: 0.04}}\n")
     assert load_course(tmp_path / "course.yaml").exercise("x1_gather").questions["gather_time"].rtol == 0.3
@@ -74,8 +84,8 @@ def test_a_question_without_a_tolerance_has_the_courses(tmp_path: Path) -> None:
     assert load_course(tmp_path / "course.yaml").exercise("x1_gather").questions["gather_time"].rtol == 0.04
 
 
-def test_misconceptions_may_stand_in_a_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # an unrelated module of that name
+def test_misconceptions_may_be_in_a_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # an unrelated module named x1_gather
     one = made_up(tmp_path / "one").exercise("x1_gather")
     two = in_two_files(tmp_path / "two").exercise("x1_gather")
     assert [(s.name, s.hint, s.of.name, s.fails) for s in two.misconceptions.values()] == [
@@ -94,7 +104,7 @@ def test_an_exercise_is_imported_by_its_name_only_while_it_is_loaded(tmp_path: P
     assert "x1_gather" not in sys.modules
 
 
-def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
+def test_several_courses_may_be_loaded_at_once(tmp_path: Path) -> None:
     courses = [in_two_files(tmp_path / str(n)) for n in range(8)]
     with ThreadPoolExecutor(4) as pool:
         for exercise in pool.map(lambda course: course.exercise("x1_gather"), courses):
@@ -109,12 +119,12 @@ def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
         ("from x1_gather import exercise", "from x1_gather import exercises", ":7: ImportError: cannot import name 'exercises'"),
         ("from x1_gather import exercise", "from x2_other import exercise", ":7: ModuleNotFoundError: No module named 'x2_other'"),
         ("def one_way(I):", "def gather_time(I):", ":23: the name gather_time is declared twice"),
-        ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is neither check nor misconception; declare it in "),
+        ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is neither a check nor a misconception; declare it in "),
         ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS has another value in "),
         ("from x1_gather import exercise,", "from grader.exercise import Exercise\nfrom x1_gather import", ":11: NameError: name 'exercise' is not defined"),
     ],
 )  # fmt: skip
-def test_a_mistake_among_the_misconceptions_is_reported_with_their_file_and_line(
+def test_a_mistake_in_the_misconceptions_file_is_reported_with_its_line(
     tmp_path: Path, was: str, becomes: str, problem: str
 ) -> None:
     with pytest.raises(CourseError) as error:
@@ -123,10 +133,10 @@ def test_a_mistake_among_the_misconceptions_is_reported_with_their_file_and_line
     assert message.startswith(f"{tmp_path}/solutions/01_gather/grading/x1_gather.py{problem}") and "\n" not in message
 
 
-def test_a_file_without_a_misconception_of_its_exercise_is_reported(tmp_path: Path) -> None:
+def test_a_grading_file_without_checks_or_misconceptions_is_reported(tmp_path: Path) -> None:
     course = in_two_files(tmp_path)
     (tmp_path / "solutions" / "01_gather" / "grading" / "x1_gather.py").write_text('"""Nothing yet."""\n')
     with pytest.raises(
-        CourseError, match=r"grading/x1_gather.py: declares no check and no misconception of the `exercise` in"
+        CourseError, match=r"grading/x1_gather.py: the file has no check and no misconception for the `exercise` in"
     ):
         course.exercise("x1_gather")

@@ -14,7 +14,7 @@ from grader.course.finding import find_course
 from tests.made_up import made_up
 
 
-def test_no_course_anywhere_is_reported(tmp_path: Path) -> None:
+def test_a_missing_course_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=r"no course.yaml in .*; go to the course's folder or pass --course"):
         find_course(tmp_path / "deep")
 
@@ -37,7 +37,7 @@ def test_a_release_is_found_above_its_exercises(tmp_path: Path, monkeypatch: pyt
     assert find_course().root == found.root
 
 
-def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_course_inside_a_submission_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = made_up(tmp_path / "class" / "alice").root
     monkeypatch.chdir(alice)
     for path in (alice, alice.parent, Path(".."), Path()):
@@ -51,7 +51,7 @@ def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("mark", ["nbgrader_config.py", "gradebook.db"])
 @pytest.mark.parametrize("step", ["submitted", "autograded", "feedback", "downloaded"])
-def test_a_course_where_nbgrader_keeps_work_is_not_used(
+def test_a_course_in_nbgraders_folder_of_submissions_is_not_used(
     step: str, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = made_up(tmp_path / step / "alice" / "01_gather").root
@@ -61,7 +61,7 @@ def test_a_course_where_nbgrader_keeps_work_is_not_used(
         find_course()
 
 
-def test_a_course_inside_another_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_course_inside_another_course_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a class is kept inside the checkout; but exercises/ are the course's own."""
     build(made_up(tmp_path))
     monkeypatch.chdir(made_up(tmp_path / "class" / "alice").root)
@@ -74,7 +74,9 @@ def test_a_course_inside_another_is_not_used(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
-def test_a_course_that_another_user_put_above_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_course_above_that_belongs_to_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made_up(tmp_path)
     (tmp_path / "mine").mkdir()
     os.chown(tmp_path / "course.yaml", 12345, 12345)
@@ -83,9 +85,7 @@ def test_a_course_that_another_user_put_above_is_not_used(tmp_path: Path, monkey
         find_course()
 
 
-def test_an_installed_package_brings_its_course_for_those_who_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_packaged_course_is_found_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(made_up(tmp_path / "author"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

@@ -26,7 +26,7 @@ def test_files_are_written_into_a_new_or_an_empty_folder(
     assert [p.name for p in place.parent.iterdir()] == ["given"]
 
 
-def test_nothing_is_replaced(tmp_path: Path) -> None:
+def test_write_folder_refuses_a_place_that_is_not_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     (tmp_path / "file").touch()
@@ -37,7 +37,7 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
             write_folder(tmp_path / name, FILES)
 
 
-def test_what_cannot_be_written_whole_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_folder_leaves_nothing_after_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(root: Path, files: dict[str, str]) -> None:
         root.mkdir()
         (root / "README.md").touch()

@@ -15,7 +15,7 @@ from tests.made_up import made_up
 COURSE = find_course(ROOT)
 
 
-def test_every_line_is_the_authors_at_its_place_or_blank(tmp_path: Path) -> None:
+def test_reference_in_place_keeps_the_authors_lines_at_their_numbers(tmp_path: Path) -> None:
     exercise = made_up(tmp_path).exercise("x1_gather")
     text = reference_in_place(exercise)
     author = exercise.source.splitlines()
@@ -30,7 +30,7 @@ def test_every_line_is_the_authors_at_its_place_or_blank(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "name", [e for e in COURSE.module_of if any(t.kind != "function" for t in COURSE.exercise(e).tasks.values())]
 )
-def test_it_defines_what_the_reference_defines(name: str) -> None:
+def test_reference_in_place_defines_every_name_of_the_reference(name: str) -> None:
     exercise = COURSE.exercise(name)
     in_place: dict = {}
     exec(compile(reference_in_place(exercise), f"{name}.py", "exec"), in_place)

@@ -21,7 +21,7 @@ def course() -> Course:
     return find_course(ROOT)
 
 
-def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: Course) -> None:
+def test_select_takes_ids_prefixes_and_modules_in_course_order(course: Course) -> None:
     assert course.select(["c3", "c1_no_communication"]) == ["c1_no_communication", "c3_contracting"]
     assert course.select(["01_layout"])[0] == "a1_local_shape"
     assert course.select(["03"]) == course.select(["03_matmuls"])
@@ -42,13 +42,13 @@ def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: 
         ("", "no exercise ''; there are "),
     ],
 )
-def test_a_name_that_is_none_gets_the_nearest(course: Course, name: str, message: str) -> None:
+def test_an_unknown_name_is_reported_with_the_nearest(course: Course, name: str, message: str) -> None:
     with pytest.raises(CourseError) as error:
         course.select([name])
     assert str(error.value).startswith(message)
 
 
-def test_a_beginning_ends_at_an_underscore(tmp_path: Path) -> None:
+def test_a_prefix_of_a_name_ends_at_an_underscore(tmp_path: Path) -> None:
     """``a1`` is not ``a10_more``."""
     text = GOOD.replace("[a1_local_shape]", "[a10_more, a1_local_shape, a1_another]")
     small = load_course(written(tmp_path, text))
@@ -57,13 +57,13 @@ def test_a_beginning_ends_at_an_underscore(tmp_path: Path) -> None:
     assert small.select(["a1_another", "a10", "a1_another"]) == ["a10_more", "a1_another"]
 
 
-def test_a_module_that_is_none_gets_the_nearest(course: Course) -> None:
+def test_an_unknown_module_is_reported_with_the_nearest(course: Course) -> None:
     for of in (course.module, course.module_begun):
         with pytest.raises(CourseError, match=r"^no module '01_layouts'; did you mean '01_layout'\?$"):
             of("01_layouts")
 
 
-def test_a_module_may_be_named_by_its_beginning(course: Course) -> None:
+def test_a_module_may_be_selected_by_a_prefix(course: Course) -> None:
     assert course.module_begun("03") == course.module_begun("03_ma") == course.module("03_matmuls")
     with pytest.raises(CourseError, match=r"^'0' could be 01_layout, 02_collectives, "):
         course.module_begun("0")
@@ -81,12 +81,12 @@ def test_a_module_may_have_no_exercise_yet(tmp_path: Path) -> None:
             course.asked(names)
 
 
-def test_a_name_in_full_is_no_beginning(tmp_path: Path) -> None:
+def test_a_full_name_selects_only_itself(tmp_path: Path) -> None:
     course = load_course(written(tmp_path, f"{GOOD}  - {{id: 01_lay, title: L}}\n".replace("01_layout", "01_lay_out")))
     assert course.select(["01_lay"]) == [] and course.select(["01"]) == ["a1_local_shape"]
 
 
-def test_what_learners_are_given_is_a_course_without_answers_and_seed(course: Course) -> None:
+def test_a_learners_release_is_a_course_without_answers_and_seed(course: Course) -> None:
     public = load_course(ROOT / "exercises" / "course.yaml")
     assert not public.solved and public.config.seed == ""
     assert list(public.module_of) == list(course.module_of)
@@ -99,7 +99,7 @@ def test_what_learners_are_given_is_a_course_without_answers_and_seed(course: Co
                 question(**next(question.variants()))
 
 
-def test_what_was_handed_out_is_known_to_author_and_learner(tmp_path: Path) -> None:
+def test_author_and_learner_know_the_files_handed_out(tmp_path: Path) -> None:
     author = made_up(tmp_path)
     assert author.handed_out == frozenset()
     build(author)
@@ -128,7 +128,7 @@ def test_a_digest_changes_with_the_misconceptions_file(tmp_path: Path) -> None:
     assert load_course(tmp_path / "course.yaml").digest(names) != digest
 
 
-def test_a_digest_changes_with_the_data_that_a_module_reads(tmp_path: Path) -> None:
+def test_a_digest_changes_with_data_files_of_its_module(tmp_path: Path) -> None:
     """Which of them an exercise reads nobody knows; notes of an editor and compiled Python are read by none."""
     names = ["x1_gather"]
     digests = [in_two_files(tmp_path).digest(names)]
@@ -142,7 +142,7 @@ def test_a_digest_changes_with_the_data_that_a_module_reads(tmp_path: Path) -> N
     assert len({*digests}) == 4
 
 
-def test_an_unlisted_exercise_is_named_with_the_remedy(tmp_path: Path) -> None:
+def test_an_unlisted_exercise_is_reported_with_its_remedy(tmp_path: Path) -> None:
     made = made_up(tmp_path)
     module = made.config.modules[0].id
     (made.root / "solutions" / module / "z9_new.py").write_text('"""# Z9 New"""\n')

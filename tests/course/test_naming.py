@@ -20,11 +20,11 @@ NAMES = ["c1_local", "c10_more", "c3_contracting", "d1_ring", "d1_line"]
         ("c3_contractin", ["c3_contracting"]),
         ("d1", ["d1_ring", "d1_line"]),
         ("d1_r", ["d1_ring"]),
-        ("C1", ["c1_local"]),  # as the title says it
+        ("C1", ["c1_local"]),  # upper case, as in the exercise's title
         ("C3_Con", ["c3_contracting"]),
     ],
 )
-def test_a_name_its_first_words_or_a_beginning_of_its_own(name: str, meant: list[str]) -> None:
+def test_a_name_may_be_given_in_full_by_first_words_or_by_a_unique_prefix(name: str, meant: list[str]) -> None:
     assert meant_by(name, NAMES, "exercise") == meant
 
 
@@ -37,13 +37,13 @@ def test_a_name_its_first_words_or_a_beginning_of_its_own(name: str, meant: list
         ("", "no exercise ''; there are c10_more, c1_local, c3_contracting, d1_line, d1_ring"),
     ],
 )
-def test_one_that_says_too_little_or_nothing(name: str, message: str) -> None:
+def test_an_ambiguous_or_unknown_name_is_refused(name: str, message: str) -> None:
     with pytest.raises(CourseError) as error:
         only_one(name, NAMES, "exercise")
     assert str(error.value) == message
 
 
-def test_of_very_many_names_the_first_are_listed() -> None:
+def test_an_unknown_name_lists_only_the_first_of_many_names() -> None:
     with pytest.raises(CourseError) as error:
         only_one("zz", [f"{letter}{number}_name" for letter in "ab" for number in range(10, 40)], "exercise")
     assert str(error.value).startswith("no exercise 'zz'; there are a10_name, a11_name,")

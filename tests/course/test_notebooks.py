@@ -16,7 +16,7 @@ from grader.intake.submission import Chunk, Source
 from tests.made_up import made_up
 
 
-def test_a_notebook_is_valid_with_ids_that_stay(tmp_path: Path) -> None:
+def test_a_notebook_is_valid_and_has_fixed_cell_ids(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     text = notebook(course, "01_gather")
     book = nbformat.reads(text, as_version=4)
@@ -30,7 +30,7 @@ def test_a_notebook_is_valid_with_ids_that_stay(tmp_path: Path) -> None:
     assert setup.index("XLA_FLAGS") < setup.index("import jax")
 
 
-def test_a_badge_opens_the_notebook_where_the_course_says_it_is(tmp_path: Path) -> None:
+def test_a_badge_opens_the_notebook_in_the_courses_repository(tmp_path: Path) -> None:
     assert "colab" not in notebook(made_up(tmp_path), "01_gather").lower()
     config = tmp_path / "course.yaml"
     config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")
@@ -40,14 +40,14 @@ def test_a_badge_opens_the_notebook_where_the_course_says_it_is(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 4, 8, 12])
-def test_the_cell_for_trying_things_has_a_mesh_of_all_devices(devices: int) -> None:
+def test_the_cell_for_experiments_has_a_mesh_of_all_devices(devices: int) -> None:
     text = by_hand(devices)
     axes = json.loads(text.split("axes = ", 1)[1].splitlines()[0])
     assert (math.prod(axes.values()) == devices and len(set(axes.values())) == len(axes)) or devices == 4
     compile(text, "cell", "exec")
 
 
-def test_cells_without_work_leave_an_untouched_notebook_untouched(tmp_path: Path) -> None:
+def test_setup_cells_do_not_count_as_work_in_a_notebook(tmp_path: Path) -> None:
     """Of whatever edition: what they do is no definition and no answer."""
     config = made_up(tmp_path).root / "course.yaml"
     config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")
@@ -55,7 +55,7 @@ def test_cells_without_work_leave_an_untouched_notebook_untouched(tmp_path: Path
     assert nothing_written(Source("notebook", tuple(Chunk(f"cell {i}", c) for i, c in enumerate(cells))))
 
 
-def test_a_notebooks_ids_stay_when_an_exercise_is_added_before(tmp_path: Path) -> None:
+def test_cell_ids_do_not_change_when_an_exercise_is_added(tmp_path: Path) -> None:
     """So that what was handed in for the old notebook is found in the new one."""
     old = {c.id: c.source for c in nbformat.reads(notebook(made_up(tmp_path), "01_gather"), as_version=4).cells}
     folder = tmp_path / "solutions" / "01_gather"
@@ -69,13 +69,13 @@ def test_a_notebooks_ids_stay_when_an_exercise_is_added_before(tmp_path: Path) -
     assert set(old) < set(new) and all(new[i] == text for i, text in old.items())
 
 
-def test_long_names_have_ids_that_fit_and_differ() -> None:
+def test_long_exercise_names_give_different_cell_ids_of_valid_length() -> None:
     names = ["x1_" + "long_" * 12 + end for end in ("one", "two")]
     ids = {cell("code", f"{n}-given", "").id for n in names}
     assert len(ids) == 2 and all(len(i) <= 64 for i in ids)
 
 
-def test_a_notebook_of_questions_only_begins_with_its_own_text(tmp_path: Path) -> None:
+def test_a_notebook_of_questions_only_does_not_mention_meshes(tmp_path: Path) -> None:
     made_up(tmp_path)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     path.write_text(

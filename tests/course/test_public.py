@@ -12,6 +12,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.course.public import public_source
 from grader.exercise import Call, Cases, axis
+from grader.judging.answers import render_question
 from grader.judging.plan import rng
 from tests.made_up import made_up
 
@@ -40,7 +41,7 @@ def halved(seen):
 @exercise.number('''
 
 
-def test_the_public_part_holds_public_checks_and_no_answer(tmp_path: Path) -> None:
+def test_the_public_file_holds_public_checks_and_no_answer(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     text = public_source(course.exercise("x1_gather"))
     compile(text, "public", "exec")
@@ -58,13 +59,32 @@ def test_learners_see_the_points_of_hidden_checks(tmp_path: Path) -> None:
     assert given.points == course.exercise("x1_gather").points == 3
 
 
+def test_learners_see_the_hardware_figures_that_the_answers_use(tmp_path: Path) -> None:
+    asked = '''\
+@exercise.number(points=1, unit="us", params={"chip": ["v5p", "v5e"]})
+def chip_time(chip):
+    """How long does {{ chip }} take?"""
+    return all_gather_time(1e6, 4, chip)
+
+
+@exercise.number('''
+    course = made_up(tmp_path, "@exercise.number(", asked)
+    build(course)
+    given = load_course(tmp_path / "exercises" / "course.yaml")
+    assert given.exercise("x1_gather").figures == {"chip_time": ["ici", "pod"]}
+    for theirs, ours in zip(*(c.exercise("x1_gather").questions.values() for c in (given, course)), strict=True):
+        shown = render_question(theirs, params := next(theirs.variants()))
+        assert shown == render_question(ours, params)
+        assert ("ICI" in shown, "HBM" in shown) == ("chip" in params, False)
+
+
 def test_a_public_check_may_not_use_a_private_function(tmp_path: Path) -> None:
     course = made_up(tmp_path, "expect_close(seen.out, seen.a)\n", "expect_close(seen.out, secret_helper(seen.a))\n")
     with pytest.raises(CourseError, match=r"uses the private function secret_helper; mark it with @exercise.given"):
         public_source(course.exercise("x1_gather"))
 
 
-def test_hidden_sizes_may_not_hide_in_a_dict(tmp_path: Path) -> None:
+def test_hidden_sizes_in_a_dict_for_keywords_are_refused(tmp_path: Path) -> None:
     course = made_up(
         tmp_path,
         'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})',
@@ -101,7 +121,7 @@ def with_cases(folder: Path) -> Course:
     return load_course(folder / "course.yaml")
 
 
-def test_public_cases_come_with_their_outcomes_and_no_hidden_ones(tmp_path: Path) -> None:
+def test_learners_get_public_cases_with_outcomes_and_no_hidden_cases(tmp_path: Path) -> None:
     course = with_cases(tmp_path)
     build(course)
     text = (tmp_path / "exercises" / "01_gather" / "_public" / "x1_gather.py").read_text()
@@ -112,7 +132,7 @@ def test_public_cases_come_with_their_outcomes_and_no_hidden_ones(tmp_path: Path
     assert cases.expected == ({"value": 2}, {"error": "ValueError"})
 
 
-def test_learners_are_given_the_same_wherever_the_checks_stand(tmp_path: Path) -> None:
+def test_the_release_does_not_depend_on_the_file_of_the_checks(tmp_path: Path) -> None:
     one, two = with_cases(tmp_path / "one"), with_cases(tmp_path / "two")
     place = tmp_path / "two" / "solutions" / "01_gather"
     blocks = (place / "x1_gather.py").read_text().split("\n\n\n")
@@ -141,7 +161,7 @@ def test_learners_are_given_the_same_wherever_the_checks_stand(tmp_path: Path) -
     assert given[0] == given[1] and [name for name, *_ in given[0][0]] == ["value", "halved"]
 
 
-def test_a_public_check_after_a_hidden_one_comes_without_it(tmp_path: Path) -> None:
+def test_a_public_check_after_a_hidden_one_is_released_without_after(tmp_path: Path) -> None:
     course = made_up(tmp_path, "@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=1)")
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     late = '@exercise.check(call, points=1, public=True, after=traffic)\ndef late(seen):\n    """late"""\n    expect_close(seen.out, seen.a)\n\n\n@exercise.number('
@@ -179,15 +199,13 @@ def with_data(folder: Path, call: str = RELATED, kept: str = KEPT) -> Course:
     """The made-up exercise with a second argument that is drawn from keywords and dimensions."""
     made_up(folder, CALL, f"{kept}{call}")
     path = folder / "solutions" / "01_gather" / "x1_gather.py"
-    text = path.read_text().replace("def gather(a, *, mesh)", "def gather(a, b, *, mesh, cap)")
+    text = path.read_text().replace("(a, *, mesh)", "(a, b, *, mesh, cap)")
     path.write_text(text.replace("Exercise, normal", "Exercise, array, axis, normal"))
     return load_course(folder / "course.yaml")
 
 
 @pytest.mark.parametrize("call", [RELATED, RELATED.replace('{"cap": 1012}', "GRADED").replace('{"cap": 7}', "SHOWN")])
-def test_learners_get_what_draws_and_sizes_that_follow_the_mesh_and_no_hidden_keyword(
-    tmp_path: Path, call: str
-) -> None:
+def test_learners_get_drawing_functions_and_mesh_sizes_but_no_hidden_keyword(tmp_path: Path, call: str) -> None:
     course = with_data(
         tmp_path,
         call,
@@ -209,7 +227,7 @@ def test_learners_get_what_draws_and_sizes_that_follow_the_mesh_and_no_hidden_ke
         assert (samples[0] == samples[1]).all()
 
 
-def test_what_draws_and_is_private_is_reported(tmp_path: Path) -> None:
+def test_a_private_drawing_function_is_reported(tmp_path: Path) -> None:
     course = with_data(tmp_path, kept=KEPT.replace("@exercise.helper\n", ""))
     with pytest.raises(CourseError, match=r"uses the private function chosen; mark it with @exercise\.given"):
         public_source(course.exercise("x1_gather"))

@@ -8,7 +8,7 @@ from grader.course.reference import reference_source
 from tests.made_up import made_up
 
 
-def test_the_reference_is_a_submission(tmp_path: Path) -> None:
+def test_the_reference_source_is_a_submission_without_the_grader(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     text = reference_source(course.exercise("x1_gather"), {"gather_time": "3 us"})
     compile(text, "reference", "exec")
@@ -16,7 +16,7 @@ def test_the_reference_is_a_submission(tmp_path: Path) -> None:
     assert "exercise" not in text and "grader" not in text and "zeroed" not in text
 
 
-def test_a_mutant_takes_its_tasks_place(tmp_path: Path) -> None:
+def test_a_misconceptions_function_replaces_its_task(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     exercise = course.exercise("x1_gather")
     text = reference_source(exercise, {}, exercise.misconceptions["gathered_twice"])
@@ -33,7 +33,7 @@ def test_a_misconception_may_call_the_task_it_replaces(tmp_path: Path) -> None:
     assert "return 0 * right_gather(a, mesh=mesh)" in text and "def right_gather(" in text
 
 
-def test_a_task_that_is_named_as_a_function_of_a_library_leaves_the_library_alone(tmp_path: Path) -> None:
+def test_replacing_a_task_leaves_a_library_function_of_its_name_alone(tmp_path: Path) -> None:
     """A task ``gather`` and ``jax.lax.gather``: only the task's own name is another function's."""
     used = '    jax.lax.gather  # "gather(a)"\n    same = gather\n    return 0 * same(a, mesh=mesh)'
     course = made_up(tmp_path, "    return jax.numpy.zeros(a.shape)", used)

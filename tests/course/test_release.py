@@ -37,7 +37,7 @@ UNMARKED = {
 }  # fmt: skip
 
 
-def test_learners_are_given_the_same_wherever_the_misconceptions_stand(tmp_path: Path) -> None:
+def test_the_release_does_not_depend_on_the_file_of_the_misconceptions(tmp_path: Path) -> None:
     one, two = made_up(tmp_path / "one"), in_two_files(tmp_path / "two")
     assert products(one) == products(two)
     for name, misconception in one.exercise("x1_gather").misconceptions.items():
@@ -48,7 +48,7 @@ def test_learners_are_given_the_same_wherever_the_misconceptions_stand(tmp_path:
 
 
 @pytest.mark.parametrize("kind", UNMARKED)
-def test_what_is_not_marked_is_in_nothing_that_learners_get(tmp_path: Path, kind: str) -> None:
+def test_code_that_is_not_marked_is_in_no_released_file(tmp_path: Path, kind: str) -> None:
     marker = "@exercise.number("
     course = made_up(tmp_path, marker, f"{UNMARKED[kind]}\n\n\n{marker}")
     made = products(course)
@@ -60,7 +60,7 @@ def test_what_is_not_marked_is_in_nothing_that_learners_get(tmp_path: Path, kind
         assert "1012" not in text and "needle" not in text.lower(), path
 
 
-def test_nothing_is_built_where_there_are_no_solutions(tmp_path: Path) -> None:
+def test_build_without_solutions_is_refused(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     with pytest.raises(CourseError, match="there is no solutions/ folder to build from"):
         build(load_course(tmp_path / "exercises" / "course.yaml"))

@@ -30,7 +30,7 @@ def course_with(
     return course
 
 
-def test_the_tables_are_written_between_their_marks(tmp_path: Path) -> None:
+def test_build_writes_the_source_tables_between_their_marks(tmp_path: Path) -> None:
     course = course_with(tmp_path)
     assert list(source_problems(course)) == [f"{tmp_path}/solutions/README.md is not current; run `shardlings build`"]
     assert write_sources(course) == tmp_path / "solutions" / "README.md"
@@ -46,39 +46,39 @@ def test_the_tables_are_written_between_their_marks(tmp_path: Path) -> None:
         ("X2", "there is no exercise X2"),
         ("X1 to X3", "there is no exercise X2"),
         ("the end of X1: `gathered_thrice`", "none of X1 declares gathered_thrice"),
-        ("somewhere", "names no exercise; write one (C5), or 'nothing to settle' and why"),
+        ("somewhere", "names no exercise; write one, such as C5, or 'nothing to settle' and why"),
     ],
 )
-def test_what_is_promised_and_does_not_exist_is_reported(tmp_path: Path, where: str, problem: str) -> None:
+def test_a_source_that_names_a_missing_exercise_is_reported(tmp_path: Path, where: str, problem: str) -> None:
     course = course_with(tmp_path, SOURCES.replace("X1: `gathered_twice`", where))
     first = next(source_problems(course))
     assert first == f"{tmp_path}/solutions/sources.yaml: A lecture: 'how a gather is counted': {problem}"
 
 
-def test_nothing_to_settle_needs_no_exercise(tmp_path: Path) -> None:
+def test_an_item_with_nothing_to_settle_needs_no_exercise(tmp_path: Path) -> None:
     course = course_with(tmp_path, SOURCES.replace("X1: `gathered_twice`", "nothing to settle: praise"))
     write_sources(course)
     assert not list(source_problems(course))
 
 
-def test_a_course_without_the_file_has_no_tables(tmp_path: Path) -> None:
+def test_a_course_without_sources_yaml_has_no_tables(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     assert not list(source_problems(course)) and write_sources(course) is None
 
 
-def test_a_mistake_in_the_file_is_one_line(tmp_path: Path) -> None:
+def test_a_mistake_in_sources_yaml_gives_a_one_line_error(tmp_path: Path) -> None:
     course = course_with(tmp_path, SOURCES.replace("where:", "were:"))
     assert list(source_problems(course)) == [
         f"{tmp_path}/solutions/sources.yaml:6: sources.0.items.0.were: no such field; did you mean 'where'?"
     ]
 
 
-def test_a_page_without_the_marks_gets_instructions(tmp_path: Path) -> None:
+def test_a_readme_without_the_marks_is_refused_with_instructions(tmp_path: Path) -> None:
     course = course_with(tmp_path, readme="# Solutions\n")
     with pytest.raises(CourseError, match="write these two lines where the tables of sources belong"):
         write_sources(course)
     assert (tmp_path / "solutions" / "README.md").read_text() == "# Solutions\n"
 
 
-def test_ranges_are_read_and_other_letters_passed_over() -> None:
+def test_named_exercises_expands_ranges_and_skips_other_letters() -> None:
     assert named_exercises("C2 to C4, E1; a link is W1, a chip H100", {"C", "E", "H"}) == ["C2", "C3", "C4", "E1"]

@@ -14,6 +14,6 @@ def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
     assert made == plain
 
 
-def test_a_statement_that_is_indented_is_read_alike_everywhere(tmp_path: Path) -> None:
+def test_the_indentation_of_a_statement_is_removed(tmp_path: Path) -> None:
     course = made_up(tmp_path, "\n\nSay what to do.\n", "\n\n    Say what to do.\n      Do it.\n")
     assert course.exercise("x1_gather").statement == "# X1 Gather\n\nSay what to do.\n  Do it."

@@ -20,7 +20,7 @@ from grader.intake.submission import Chunk, Source, fingerprint
 from tests.made_up import made_up
 
 
-def test_a_stub_holds_what_is_given_and_asked(tmp_path: Path) -> None:
+def test_a_stub_holds_the_statement_given_code_tasks_and_questions(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     text = stub_source(course, course.exercise("x1_gather"))
     compile(text, "stub", "exec")
@@ -30,7 +30,7 @@ def test_a_stub_holds_what_is_given_and_asked(tmp_path: Path) -> None:
         assert line in text, line
 
 
-def test_nothing_else_is_in_a_stub(tmp_path: Path) -> None:
+def test_a_stub_holds_no_solution_check_or_hint(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     text = stub_source(course, course.exercise("x1_gather"))
     for secret in (
@@ -46,13 +46,13 @@ def test_nothing_else_is_in_a_stub(tmp_path: Path) -> None:
         assert secret not in text, secret
 
 
-def test_a_task_needs_a_specification(tmp_path: Path) -> None:
+def test_a_task_without_a_docstring_is_refused(tmp_path: Path) -> None:
     course = made_up(tmp_path, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
     with pytest.raises(CourseError, match="the task gather has no docstring"):
         stub_source(course, course.exercise("x1_gather"))
 
 
-def test_everyones_own_numbers_are_not_printed_in_what_everybody_gets(tmp_path: Path) -> None:
+def test_files_for_all_learners_hold_no_per_student_numbers(tmp_path: Path) -> None:
     made_up(tmp_path)
 
     (tmp_path / "course.yaml").write_text(
@@ -65,7 +65,7 @@ def test_everyones_own_numbers_are_not_printed_in_what_everybody_gets(tmp_path: 
     assert "1048576" not in json.dumps(notebook(course, "01_gather"))
 
 
-def test_stubs_fail_by_saying_that_nothing_is_written(tmp_path: Path) -> None:
+def test_a_stub_raises_not_implemented_error(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     space: dict = {}
     exec(stub_source(course, course.exercise("x1_gather")), space)
@@ -81,7 +81,7 @@ def going_further(folder: Path) -> Course:
     return made_up(folder, "Say what to do.\n", f"Say what to do.\n\n{FURTHER}")
 
 
-def test_what_goes_further_comes_after_the_code(tmp_path: Path) -> None:
+def test_the_going_further_section_comes_after_the_code(tmp_path: Path) -> None:
     course = going_further(tmp_path)
     exercise = course.exercise("x1_gather")
     assert exercise.statement == "# X1 Gather\n\nSay what to do."
@@ -94,7 +94,7 @@ def test_what_goes_further_comes_after_the_code(tmp_path: Path) -> None:
     assert "".join(cells[-2]["source"]) == 'check("x1_gather")'
 
 
-def test_changes_below_the_code_are_no_work(tmp_path: Path) -> None:
+def test_changes_in_the_going_further_section_are_no_work(tmp_path: Path) -> None:
     course = going_further(tmp_path)
     exercise = course.exercise("x1_gather")
     stub = stub_source(course, exercise)
@@ -105,13 +105,13 @@ def test_changes_below_the_code_are_no_work(tmp_path: Path) -> None:
     assert fingerprint(Source("", (Chunk("", changed),))) != fingerprint(Source("", (Chunk("", stub),)))
 
 
-def test_a_heading_in_a_line_divides_nothing() -> None:
+def test_only_a_heading_line_of_its_own_divides_the_statement() -> None:
     text = "# T\n\nSee ## Going further\n\n### Going further\n\n## Going further away"
     assert divided(text) == (text, "")
     assert divided("# T\n## Going further  \nmore\n## Going further\n") == ("# T\n", "\nmore\n## Going further\n")
 
 
-def test_what_holds_for_all_exercises_of_a_module_is_on_its_page(tmp_path: Path) -> None:
+def test_the_module_page_holds_the_modules_readme_and_rules(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     exercise = course.exercise("x1_gather")
     assert module_page(course, "01_gather") == f"# Gather\n\n{TRACED}"
@@ -130,7 +130,7 @@ def test_what_holds_for_all_exercises_of_a_module_is_on_its_page(tmp_path: Path)
         module_page(course, "01_gather")
 
 
-def test_a_question_without_numbers_keeps_its_text_if_each_student_has_others(tmp_path: Path) -> None:
+def test_per_student_numbers_leave_questions_without_numbers_in_the_stub(tmp_path: Path) -> None:
     made_up(tmp_path)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     path.write_text(
@@ -145,7 +145,7 @@ def test_a_question_without_numbers_keeps_its_text_if_each_student_has_others(tm
         assert "bytes take on a ring" not in made[name] and "shardlings show" in made[name]
 
 
-def test_options_that_become_the_same_are_the_authors_mistake() -> None:
+def test_options_that_render_to_equal_texts_are_the_authors_mistake() -> None:
     exercise = Exercise()
 
     @exercise.choice(points=1, params={"cut": ["rows"]}, options={"a": "over {{ cut }}", "b": "over rows", "c": "none"})
@@ -153,5 +153,7 @@ def test_options_that_become_the_same_are_the_authors_mistake() -> None:
         """What does it need?"""
         return "a"
 
-    with pytest.raises(CourseError, match="the text of alike cannot be rendered: the option 'over rows' cannot be"):
+    with pytest.raises(
+        CourseError, match="the text of alike cannot be rendered: the option 'over rows' is equal to another option"
+    ):
         question_text(exercise.questions["alike"], {"cut": "rows"})

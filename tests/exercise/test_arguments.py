@@ -45,7 +45,7 @@ def drawn(value: Any, dtype: str = "float32", *shape: int) -> np.ndarray:
 # -- what it is called with --------------------------------------------------------------------
 
 
-def test_a_function_draws_an_argument_by_the_generator_and_the_shape() -> None:
+def test_a_draw_function_gets_the_generator_and_the_shape() -> None:
     (one, *_), (again, *_) = (
         asks(public=True, a=array("I", 3, draw=lambda rng, shape: rng.permuted(np.tile([1, 2, 3], (shape[0], 1)), axis=1)), dims={"I": 8})
         for _ in range(2)
@@ -54,7 +54,7 @@ def test_a_function_draws_an_argument_by_the_generator_and_the_shape() -> None:
     assert one.digest == again.digest
 
 
-def test_an_argument_may_depend_on_those_before_it_on_keywords_dimensions_and_the_mesh() -> None:
+def test_a_draw_may_use_earlier_arguments_keywords_dimensions_and_the_mesh() -> None:
     found: list[Any] = []
 
     def related(rng, shape, n, a, E, cap, mesh, scale=1):
@@ -73,7 +73,7 @@ def test_an_argument_may_depend_on_those_before_it_on_keywords_dimensions_and_th
     assert last.static == {"cap": 3}
 
 
-def test_the_cotangent_is_drawn_last_and_may_depend_on_all_arguments() -> None:
+def test_the_cotangent_is_drawn_last_and_may_use_all_arguments() -> None:
     cotangent = array("I", draw=lambda rng, shape, a: -a)
     (ask, *_) = asks(public=True, a=normal("I"), wrt=["a"], cotangent=cotangent, dims={"I": 4})
     assert (ask.inputs[0]["cotangent"] == -ask.inputs[0]["a"]).all()
@@ -90,7 +90,7 @@ def test_drawn_values_cannot_be_changed() -> None:
         ask.inputs[0]["a"][0] = 1
 
 
-def test_an_argument_more_does_not_change_those_before_it() -> None:
+def test_a_further_argument_does_not_change_the_earlier_ones() -> None:
     with_it = asks(a=normal("I"), b=array("I", draw=lambda rng, shape: rng.random(shape)), dims={"I": 4})
     without = asks(a=normal("I"), dims={"I": 4})
     assert all((x.inputs[0]["a"] == y.inputs[0]["a"]).all() for x, y in zip(with_it, without, strict=True))
@@ -112,11 +112,11 @@ def no_such(rng, shape, capp):
         ({"a": array(2, draw=later)}, "f: a is drawn from 'b', which is not an earlier argument, a static keyword or a dimension; there are mesh"),
         ({"a": array(2, draw=no_such), "static": {"cap": 2}}, "f: a is drawn from 'capp', which is not an earlier argument, a static keyword or a dimension; did you mean 'cap'?"),
         ({"a": array(2, draw=lambda rng, shape, a: a)}, "f: a is drawn from a, which comes after it: write a first"),
-        ({"hidden_static": {"cap": 3}}, "f: static gives values of nothing, hidden_static of cap: both must name the same keywords"),
-        ({"static": {"cap": 3}, "hidden_static": {"Cap": 3}}, "f: static gives values of cap, hidden_static of Cap: both must name the same keywords"),
-        ({"static": {"cap": 3}, "hidden_static": {}}, "f: static gives values of cap, hidden_static of nothing: both must name the same keywords"),
+        ({"hidden_static": {"cap": 3}}, "f: `static` gives values of nothing, `hidden_static` of cap: both must name the same keywords"),
+        ({"static": {"cap": 3}, "hidden_static": {"Cap": 3}}, "f: `static` gives values of cap, `hidden_static` of Cap: both must name the same keywords"),
+        ({"static": {"cap": 3}, "hidden_static": {}}, "f: `static` gives values of cap, `hidden_static` of nothing: both must name the same keywords"),
         ({"static": {"cap": 3}, "hidden_static": {"cap": object}}, "hidden_static cap is the type object, which cannot be sent to the learner's process: is of type type"),
-        ({"static": {"cap": 3}, "hidden_static": [3]}, 'hidden_static is the list [3], not a dict such as {"dim": 0}'),
+        ({"static": {"cap": 3}, "hidden_static": [3]}, '`hidden_static` is the list [3], not a dict such as {"dim": 0}'),
         ({"hidden_stati": {"cap": 3}}, "f: argument hidden_stati['cap'] is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'hidden_static'?"),
         ({"dims": {"I": axis("z")}}, "dims: dimension I has the size axis('z'), but the mesh {'x': 4, 'y': 2} has no axis 'z'"),
         ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has the size 0 * axis('x'); write a positive multiple such as 4 * axis(\"x\")"),
@@ -124,7 +124,7 @@ def no_such(rng, shape, capp):
         ({"a": normal("I", spec=("x",)), "dims": {"I": axis("x")}, "hidden_dims": {"I": axis("y")}}, "a: dimension I = 2 in hidden_dims is not cut into 4 equal parts on the mesh {'x': 4, 'y': 2}"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_reported_when_it_is_declared(what: dict[str, Any], told: str) -> None:
+def test_an_impossible_call_is_reported_when_it_is_declared(what: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         called(**what)
     assert str(error.value) == told
@@ -133,14 +133,14 @@ def test_what_cannot_be_asked_is_reported_when_it_is_declared(what: dict[str, An
 @pytest.mark.parametrize(
     ("draw", "told"),
     [
-        (3, "draw is the int 3, not a function such as lambda rng, shape: rng.permutation(shape[0])"),
-        (lambda rng: rng, "draw takes (rng), not a generator and a shape: lambda rng, shape: rng.permutation(shape[0])"),
-        (lambda **all: 0, "draw takes (all), not a generator and a shape: lambda rng, shape: rng.permutation(shape[0])"),
-        (lambda rng, shape, n, /: 0, "draw takes n by position only: related inputs are passed by name"),
-        (dict, "draw is the type dict, which does not show its parameters: write lambda rng, shape: rng.permutation(shape[0])"),
+        (3, "`draw` is the int 3, not a function such as lambda rng, shape: rng.permutation(shape[0])"),
+        (lambda rng: rng, "`draw` takes (rng), not a generator and a shape: lambda rng, shape: rng.permutation(shape[0])"),
+        (lambda **all: 0, "`draw` takes (all), not a generator and a shape: lambda rng, shape: rng.permutation(shape[0])"),
+        (lambda rng, shape, n, /: 0, "`draw` takes n by position only, but the grader passes related inputs by name"),
+        (dict, "`draw` is the type dict, which does not show its parameters: write lambda rng, shape: rng.permutation(shape[0])"),
     ],
 )  # fmt: skip
-def test_what_cannot_draw_is_reported_when_it_is_declared(draw: Any, told: str) -> None:
+def test_a_wrong_draw_function_is_reported_when_it_is_declared(draw: Any, told: str) -> None:
     with pytest.raises(AuthorError) as error:
         array("I", draw=draw)
     assert str(error.value) == told
@@ -171,7 +171,7 @@ def test_what_cannot_draw_is_reported_when_it_is_declared(draw: Any, told: str) 
         (lambda rng, shape: [[0], [0, 1], []], "float32", "drawing it raises ValueError: setting an array element with a sequence."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_fed_is_reported_with_the_argument(draw: Callable, dtype: str, told: str) -> None:
+def test_a_wrong_drawn_value_is_reported_with_its_argument(draw: Callable, dtype: str, told: str) -> None:
     with pytest.raises(AuthorError) as error:
         asks(public=True, a=normal(2), idx=array(3, draw=draw, dtype=dtype))
     assert str(error.value).startswith(f"f: argument idx: {told}") and "\n" not in str(error.value)
@@ -200,7 +200,7 @@ NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.integers(-300, 300) | st.floats(
 
 
 @given(st.lists(NUMBERS, min_size=3, max_size=3), st.sampled_from(NAMES))
-def test_what_is_held_is_what_was_drawn(values: list[float], dtype: str) -> None:
+def test_drawn_values_are_kept_exactly_or_refused(values: list[float], dtype: str) -> None:
     """Floats may be rounded to floats; else every value is the same, or it is told that it is not."""
     asked = np.asarray(values)
     try:
@@ -228,21 +228,21 @@ def test_a_dimension_may_follow_the_mesh() -> None:
     assert [a.for_tracer([])["args"][0]["shape"] for a in found] == [[4, 24], [2, 24]]
 
 
-def test_sizes_that_are_written_in_another_order_are_one() -> None:
+def test_axis_sizes_do_not_depend_on_the_order_of_factors() -> None:
     assert 4 * axis("x") * axis("y") == axis("y") * 2 * axis("x") * 2
     assert str(4 * axis("y") * axis("x")) == "4 * axis('x') * axis('y')"
     for wrong in ('axis("x") / 2', 'axis("x") + 1', '1.5 * axis("x")', 'True * axis("x")'):
         with pytest.raises(TypeError, match="unsupported operand"):
             eval(wrong)
     for name in (3, "", "x y"):
-        with pytest.raises(AuthorError, match=r'^axis is of the (int|str) ?.*, not of a name such as "x"$'):
+        with pytest.raises(AuthorError, match=r'^`axis` is given the (int|str) ?.*, not a name such as "x"$'):
             axis(name)  # type: ignore[arg-type]
 
 
 # -- keywords that only graders use ------------------------------------------------------------
 
 
-def test_hidden_keywords_are_asked_with_hidden_sizes() -> None:
+def test_hidden_keywords_are_used_with_hidden_sizes() -> None:
     what: dict[str, Any] = {"a": normal("I"), "static": {"cap": 2}, "hidden_static": {"cap": 3}}
     graded = asks(**what, dims={"I": 8}, hidden_dims={"I": 12})
     assert [(a.dims["I"], a.static["cap"], a.secret) for a in graded] == [
@@ -252,12 +252,12 @@ def test_hidden_keywords_are_asked_with_hidden_sizes() -> None:
     assert graded[0].for_tracer([])["static"] == {"cap": 2} and graded[2].for_tracer([])["static"] == {"cap": 3}
 
 
-def test_other_keywords_alone_make_other_programs() -> None:
+def test_different_keywords_make_different_programs() -> None:
     found = asks(a=normal("I"), dims={"I": 8}, static={"cap": 2}, hidden_static={"cap": 3})
     assert [a.static["cap"] for a in found] == [2, 2, 3, 3, 3, 3] and len({a.program for a in found}) == 4
 
 
-def test_without_hidden_keywords_all_asks_have_the_same() -> None:
+def test_without_hidden_keywords_all_asks_have_equal_keywords() -> None:
     found = asks(a=normal("I"), dims={"I": 8}, static={"cap": 2})
     assert [a.static for a in found] == [{"cap": 2}] * 4 and len({a.program for a in found}) == 2
 
@@ -273,7 +273,7 @@ def sample(draw: Callable, shape: tuple[int, ...], dtype: str, seed: int = 0) ->
 
 
 @given(SHAPES, st.integers(0, 99))
-def test_what_is_ready_made_is_what_it_says(shape: tuple[int, ...], seed: int) -> None:
+def test_the_ready_made_draws_have_their_stated_properties(shape: tuple[int, ...], seed: int) -> None:
     n = shape[-1]
     assert (np.sort(sample(draws.permutation, shape, "int32", seed), axis=-1) == np.arange(n)).all()
     assert (sample(draws.one_hot, shape, "bool", seed).sum(axis=-1) == 1).all()
@@ -285,12 +285,12 @@ def test_what_is_ready_made_is_what_it_says(shape: tuple[int, ...], seed: int) -
     assert ((steps == 0) | (steps == 1)).all() and not steps[..., 0].any()
 
 
-def test_each_row_is_permuted_in_its_own_way() -> None:
+def test_each_row_of_a_permutation_is_drawn_separately() -> None:
     rows = sample(draws.permutation, (50, 8), "int32")
     assert len({row.tobytes() for row in rows}) > 45
     assert len({row.tobytes() for row in sample(draws.one_hot, (50, 8), "int32")}) == 8
 
 
-def test_a_call_of_its_own_keywords_has_the_arrays_in_the_order_in_which_they_are_drawn() -> None:
+def test_a_calls_arrays_are_in_the_order_in_which_they_are_drawn() -> None:
     call = called(b=normal(2), a=normal(2), wrt=["a"], cotangent=normal(2)).checks["value"].call
     assert isinstance(call, Call) and list(call.arrays) == ["b", "a", "cotangent"]

@@ -32,7 +32,7 @@ def an_exercise() -> tuple[Exercise, dict]:
     return exercise, calls
 
 
-def test_a_check_of_several_calls_is_of_all_their_tasks() -> None:
+def test_a_check_of_several_calls_belongs_to_all_their_tasks() -> None:
     exercise, calls = an_exercise()
 
     @exercise.check([calls["f"], calls["again"]], points=1)
@@ -46,16 +46,16 @@ def test_a_check_of_several_calls_is_of_all_their_tasks() -> None:
 @pytest.mark.parametrize(
     ("of", "every_mesh", "told"),
     [
-        ("h", True, "every_mesh is for calls: h is plain Python and runs on none; leave it out"),
-        ("on_one", True, "every_mesh compares meshes, and f is called on one: name two at least"),
+        ("h", True, "every_mesh is for calls on meshes; h is plain Python, so leave every_mesh out"),
+        ("on_one", True, "every_mesh compares meshes, and f is called on one mesh: name two meshes at least"),
         (["f", "f"], False, "a check names the same call of f twice: name each once"),
         (["f", "on_one"], False, "a check of f and f needs the same meshes for both"),
         (["f", "g"], False, "a check of f and g needs the same check_vma for both"),
         (["f", "h"], False, "a check names the Cases, not what exercise.call returned"),
-        ([], False, "a check is of the list [], not of what exercise.call or exercise.cases returned"),
+        ([], False, "a check is of the list [], not of the result of exercise.call or exercise.cases"),
     ],
 )
-def test_what_cannot_be_compared_is_reported(of: str | list[str], every_mesh: bool, told: str) -> None:
+def test_calls_that_cannot_be_compared_are_reported(of: str | list[str], every_mesh: bool, told: str) -> None:
     exercise, calls = an_exercise()
     chosen = calls[of] if isinstance(of, str) else [calls[name] for name in of]
     with pytest.raises(AuthorError) as error:
@@ -63,7 +63,7 @@ def test_what_cannot_be_compared_is_reported(of: str | list[str], every_mesh: bo
     assert str(error.value) == told
 
 
-def test_the_function_takes_what_is_compared() -> None:
+def test_a_check_of_two_calls_takes_two_arguments() -> None:
     exercise, calls = an_exercise()
 
     def less(seen):
@@ -73,14 +73,14 @@ def test_the_function_takes_what_is_compared() -> None:
         exercise.check([calls["f"], calls["again"]], points=1)(less)
 
 
-def test_a_misconception_may_fail_what_its_task_is_compared_in() -> None:
+def test_a_misconception_may_fail_a_check_that_compares_its_task() -> None:
     exercise, calls = an_exercise()
 
     @exercise.check([calls["f"], calls["again"]], points=1)
     def less(one, other):
         """less"""
 
-    with pytest.raises(AuthorError, match="the misconception wrong is of g, less checks f"):
+    with pytest.raises(AuthorError, match="the misconception wrong is of g, but less checks f"):
         exercise.misconception(of=exercise.tasks["g"], fails=less)(_wrong())
     assert exercise.misconception(of=exercise.tasks["f"], fails=less)(_wrong()).fails == ("less",)
 

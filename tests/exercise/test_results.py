@@ -21,7 +21,7 @@ def a_call(**more: Any) -> Call:
     return exercise.call(f, params=more.pop("params", PARAMS), x=normal(2, 4), n=integers(0, 1), **more)
 
 
-def test_results_are_named_and_have_the_dtype_of_what_they_are_like() -> None:
+def test_results_have_the_names_and_dtypes_of_the_arguments_they_are_like() -> None:
     call = a_call(returns=(like("params"), {"x": "x", "loss": "loss"}))
     assert call.results is not None
     assert [(r.name, r.dtype, r.feeds) for r in call.results] == [
@@ -30,7 +30,7 @@ def test_results_are_named_and_have_the_dtype_of_what_they_are_like() -> None:
     assert call.names == ({"w": "params['w']", "b": "params['b']"}, {"x": "x", "loss": "loss"})
 
 
-def test_only_steps_feed_back() -> None:
+def test_results_become_arguments_only_in_calls_with_steps() -> None:
     returns = (like("params"), "loss")
     assert a_call(returns=returns).fed == set() and a_call(returns=returns, steps=2).fed == {"params"}
     assert a_call(returns=(like("params"), "x"), steps=2).fed == {"params", "x"}
@@ -39,32 +39,35 @@ def test_only_steps_feed_back() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"returns": like("parms")}, "like names 'parms', no argument; did you mean 'params'?"),
-        ({"returns": (like("params"), like("params"))}, "returns has two results that are called params['b']"),
-        ({"returns": ("loss", "loss")}, "returns has two results that are called loss: name one"),
-        ({"returns": ("loss", 3)}, "returns has the int 3, not a name"),
-        ({"returns": ()}, "returns has the tuple (), not a name"),
-        ({"returns": "a loss"}, "returns has the str 'a loss', not a name"),
+        ({"returns": like("parms")}, "`like` names 'parms', not an argument; did you mean 'params'?"),
+        ({"returns": (like("params"), like("params"))}, "`returns` has two results that are called params['b']"),
+        (
+            {"returns": ("loss", "loss")},
+            "`returns` has two results that are called loss: give one of them another name",
+        ),
+        ({"returns": ("loss", 3)}, "`returns` has the int 3, not a name"),
+        ({"returns": ()}, "`returns` has the tuple (), not a name"),
+        ({"returns": "a loss"}, "`returns` has the str 'a loss', not a name"),
         (
             {"returns": "params"},
-            "returns names params, which is an argument of another structure: write like('params')",
+            "`returns` lacks arrays of the argument params: write like('params')",
         ),
-        ({"returns": like("x", "params")}, "returns names params, which is an argument of another structure"),
-        ({"steps": 0}, "f: steps is the int 0, not a count"),
+        ({"returns": like("x", "params")}, "`returns` lacks arrays of the argument params"),
+        ({"steps": 0}, "f: `steps` is the int 0, not a count"),
         ({"steps": 3}, "f: steps=3 needs a result with an argument's name, to pass it to the next step"),
         (
             {"steps": 3, "returns": ("loss", like("params", "grads"))},
             "f: steps=3 needs a result with an argument's name",
         ),
-        ({"wrt": ["n"]}, "f: wrt names 'n', and n is int32, which has no gradient"),
-        ({"wrt": ["x"], "cotangent": (normal(2), None)}, "f: cotangent is a tuple of 2, expected one array"),
+        ({"wrt": ["n"]}, "f: `wrt` names 'n', and n is int32, which has no gradient"),
+        ({"wrt": ["x"], "cotangent": (normal(2), None)}, "f: `cotangent` is a tuple of 2, expected one array"),
         (
             {"wrt": ["x"], "returns": ("loss", "aux"), "cotangent": normal(2)},
-            "f: cotangent is one array, expected (loss, aux)",
+            "f: `cotangent` is one array, expected (loss, aux)",
         ),
         (
             {"wrt": ["x"], "returns": ("loss", "aux"), "cotangent": (None, None)},
-            "f: cotangent has no array; leave it out where the first result is a loss",
+            "f: `cotangent` has no array; leave it out where the first result is a loss",
         ),
         ({"params": {}}, "f: params is the dict {}, which has no arrays"),
         ({"params": {"a": [normal(2), 3]}}, "f: argument params['a'][1] is the int 3, not an array"),
@@ -77,12 +80,12 @@ def test_impossible_declarations_are_reported_in_one_line(asked: dict[str, Any],
     assert str(error.value).startswith(told)
 
 
-def test_a_name_that_is_none_is_refused() -> None:
-    with pytest.raises(AuthorError, match="like: name is the str 'my grads', not a name"):
+def test_a_result_prefix_that_is_no_identifier_is_refused() -> None:
+    with pytest.raises(AuthorError, match="like: `name` is the str 'my grads', not a name"):
         like("params", "my grads")
 
 
-def test_the_specs_of_a_body_fit_what_it_returns() -> None:
+def test_out_specs_that_do_not_fit_the_returned_tree_are_refused() -> None:
     exercise = Exercise(meshes=[{"x": 2}])
 
     @exercise.body(out_specs=((), ()))

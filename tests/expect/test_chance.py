@@ -15,12 +15,12 @@ def unlike(other: np.ndarray) -> None:
     expect_independent({"the first": MASK, "the second": other})
 
 
-def test_independent_numbers_pass() -> None:
+def test_independent_random_numbers_pass() -> None:
     expect_independent({f"draw {i}": RNG.random((20, 45)) < 0.75 for i in range(40)})
     expect_independent({f"draw {i}": RNG.standard_normal(900) for i in range(40)})
 
 
-def test_equal_numbers_fail() -> None:
+def test_equal_random_numbers_fail() -> None:
     with pytest.raises(Failure) as failed:
         unlike(MASK)
     assert str(failed.value) == "the first and the second have random numbers that are equal: their correlation is 1.00"
@@ -47,12 +47,12 @@ def test_equal_numbers_fail() -> None:
         "a part is unknown",
     ],
 )
-def test_numbers_that_are_nearly_equal_or_shifted_fail(other: np.ndarray) -> None:
+def test_random_numbers_that_are_nearly_equal_or_shifted_fail(other: np.ndarray) -> None:
     with pytest.raises(
         Failure, match="random numbers that are nearly equal, or equal but shifted or mirrored: their correlation"
     ):
         unlike(other)
 
 
-def test_constants_are_like_nothing() -> None:
+def test_constants_count_as_independent() -> None:
     unlike(np.zeros(MASK.shape))

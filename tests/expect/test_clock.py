@@ -59,13 +59,13 @@ def local_ring(a, w):
     return jnp.stack(parts)
 
 
-def test_a_ring_hides_its_hops_where_there_is_work_to_hide_them_under() -> None:
+def test_a_ring_with_enough_work_overlaps_its_hops() -> None:
     for rows in (256, 2048):
         right = seen(matmul(local_ring, rows))
         expect_overlap(right, "permute", at_least=0.9, work=right.timeline.busy / 1e12)
 
 
-def test_a_ring_that_hops_bound_gains_what_it_can() -> None:
+def test_a_ring_bound_by_hops_passes_with_all_possible_overlap() -> None:
     """The matmuls take a fifteenth of the hops, and all of them overlap."""
     bound = seen(matmul(local_ring, 2048, columns=256))
     assert 0.06 < bound.timeline.shares()["permute"].part < 0.07
@@ -129,7 +129,7 @@ def test_exposed_time_of_other_kinds_lengthens_the_step() -> None:
         assert permute.gained("permute", work) <= gather.gained("permute", work)
 
 
-def test_work_that_wastes_matmuls_gains_nothing() -> None:
+def test_wasted_matmuls_do_not_raise_the_overlap_score() -> None:
     """The second ring multiplies everything twice, so that all of its hops overlap."""
 
     def twice(a, w):
@@ -140,7 +140,16 @@ def test_work_that_wastes_matmuls_gains_nothing() -> None:
     assert right.gained("permute", right.products) >= wasteful.gained("permute", right.products)
 
 
-def test_the_compiler_decides_what_the_core_waits_for_and_the_clock_how_long_it_works() -> None:
+def test_a_late_step_without_exposed_permutes_blames_the_kernels() -> None:
+    right = seen(matmul(local_ring, 512, columns=8192))
+    line = right.timeline
+    assert line.shares()["permute"].exposed == 0 and line.step == line.busy
+    failure = told(expect_overlap, right, "permute", work=line.busy * 0.9 / 1e12)
+    took = f"kernels take {show_time(line.busy)}, the core is idle for 0 ps"
+    assert failure.reason.startswith(f"no permute is exposed, but {took}; compute of ") and failure.where == ""
+
+
+def test_overlap_uses_the_compilers_idle_time_and_the_clocks_work_time() -> None:
     program = matmul(local_ring, 2048)
     clock = seen(program).timeline
     work = clock.busy / 1e12
@@ -148,8 +157,8 @@ def test_the_compiler_decides_what_the_core_waits_for_and_the_clock_how_long_it_
     expect_overlap(seen(program, chip=lambda: copies), "permute", work=work)
     waits = dataclasses.replace(clock, step=clock.step + clock.talking("permute"))
     reason = told(expect_overlap, seen(program, chip=lambda: waits), "permute", work=work).reason
-    assert f"the step takes {show_time(waits.step)} in the compiler's order (ideal), so it saves 0% of" in reason
-    assert "it waits for" not in reason
+    assert f"the step takes {show_time(waits.step)} in the compiler's order (ideal), so overlap saves 0% of" in reason
+    assert "this permute waits for" not in reason
     nothing = dataclasses.replace(clock, collectives=())
     assert told(expect_overlap, seen(program, chip=lambda: nothing), "permute", work=work).reason == (
         "the program has no permute that takes time in the compiler's order (ideal)"
@@ -162,36 +171,36 @@ def test_the_compiler_decides_what_the_core_waits_for_and_the_clock_how_long_it_
 
 
 @pytest.mark.parametrize("local", [permute_waits, late_in_loop])
-def test_a_permute_that_waits_is_bare(local: Callable) -> None:
+def test_a_permute_that_waits_for_work_is_exposed(local: Callable) -> None:
     failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5, work=1e-3)
     assert (
         "permute over x takes 372.83 us" in failure.reason
-        and "so it saves 0% of the difference; the check requires 50%" in failure.reason
+        and "so overlap saves 0% of the time that overlap can save; the check requires 50%" in failure.reason
     )
     assert failure.where.startswith("line ") and failure.where in failure.reason and "\n" not in failure.reason
 
 
-def test_a_failure_names_what_an_exposed_permute_waits_for() -> None:
+def test_the_message_says_which_operation_an_exposed_permute_waits_for() -> None:
     reason = told(expect_overlap, seen(matmul(permute_waits, 2048)), "permute", work=1e-3).reason
-    assert ": it waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
+    assert ": this permute waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
     reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute", work=1e-3).reason
-    assert "372.83 us, 7 times, 372.83 us of it exposed: it waits for nothing" in reason
+    assert "372.83 us, 7 times, 372.83 us of it exposed: this permute waits for nothing" in reason
 
 
-def test_a_kind_that_is_not_there_is_not_hidden() -> None:
+def test_expect_overlap_fails_without_a_collective_of_that_kind() -> None:
     assert (
         told(expect_overlap, seen(matmul(ring, 256)), "all_gather", work=1e-3).reason
         == "the program has no all_gather that takes time"
     )
 
 
-def test_what_is_spelt_wrongly_is_the_authors() -> None:
+def test_wrong_arguments_of_expect_overlap_are_the_authors_fault() -> None:
     for kind, part, work in (("ppermute", 0.9, 1), ("permute", 0.0, 1), ("permute", 1.1, 1), ("permute", 0.9, 0)):
         with pytest.raises(ValueError, match=r"expect_overlap: .* at_least more than 0, up to 1, and work more than 0"):
             expect_overlap(seen(matmul(ring, 256)), kind, at_least=part, work=work)
 
 
-def test_the_step_has_a_budget() -> None:
+def test_expect_step_time_fails_above_its_budget() -> None:
     right, late = seen(matmul(local_ring, 2048)), seen(matmul(permute_waits, 2048))
     budget = 1.05 * right.timeline.step / 1e12
     expect_step_time(right, at_most=budget)
@@ -203,18 +212,18 @@ def test_the_step_has_a_budget() -> None:
     )
 
 
-def test_a_slice_may_be_named_and_must_be_somewhere() -> None:
+def test_an_ordinary_call_needs_a_slice_for_its_timeline() -> None:
     program = matmul(local_ring, 256)
     ordinary = seen(program, None)
     assert ordinary.clock(on="v5e:2x4").step == seen(program).timeline.step
     expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4", work=ordinary.clock(on="v5e:2x4").products / 1e12)
-    with pytest.raises(ValueError, match="name the slice, on="):
+    with pytest.raises(ValueError, match="name the slice, as in on="):
         ordinary.clock()
-    with pytest.raises(ValueError, match="there is no program to lay out in time"):
+    with pytest.raises(ValueError, match="there is no program for a timeline"):
         _ = Seen({}).timeline
 
 
-def test_what_has_no_time_fails_with_its_line() -> None:
+def test_a_program_without_a_timeline_fails_with_its_line() -> None:
     def local(a, w):
         return lax.while_loop(lambda a: a[0, 0] < 9, lambda a: a * 2, a)[None]
 
@@ -222,10 +231,10 @@ def test_what_has_no_time_fails_with_its_line() -> None:
     assert failure.where.startswith("line ") and failure.reason.startswith(
         f"{failure.where}: a loop's number of rounds"
     )
-    assert "too many operations to be laid out in time" in told(lambda: seen(None).timeline).reason
+    assert "too many operations for a timeline" in told(lambda: seen(None).timeline).reason
 
 
-def test_a_bubble_is_work_thrown_away() -> None:
+def test_expect_bubble_measures_the_share_of_discarded_work() -> None:
     """GPipe of 4 stages and 8 microbatches: of 11 ticks 8 are useful, on each of 4 stages."""
     each = 100
     of = partial(Seen, {"x": 4})
@@ -237,7 +246,7 @@ def test_a_bubble_is_work_thrown_away() -> None:
     assert "cannot be read" in told(expect_bubble, of(dot_flops=UNKNOWN), useful=1, at_most=0.5).reason
 
 
-def test_who_computes_less_than_is_useful_has_no_small_bubble() -> None:
+def test_a_program_that_computes_less_than_needed_fails_expect_bubble() -> None:
     of = partial(Seen, {"x": 4})
     for each in (0, 799):
         failure = told(expect_bubble, of(dot_flops=Interval.of(each)), useful=4 * 800, at_most=0.5)
@@ -245,7 +254,7 @@ def test_who_computes_less_than_is_useful_has_no_small_bubble() -> None:
     expect_bubble(of(dot_flops=Interval.of(800)), useful=4 * 800, at_most=0)
 
 
-def test_a_product_written_as_other_work_has_the_budget_of_products() -> None:
+def test_other_arithmetic_has_the_matmul_budget_in_expect_bubble() -> None:
     of = partial(Seen, {"x": 4}, dot_flops=Interval.of(800))
     expect_bubble(of(flops=Interval.of(800 + 1600)), useful=4 * 800, at_most=0.5)
     failure = told(expect_bubble, of(flops=Interval.of(800 + 1601)), useful=4 * 800, at_most=0.5)
@@ -253,7 +262,7 @@ def test_a_product_written_as_other_work_has_the_budget_of_products() -> None:
     assert "cannot be read" in told(expect_bubble, of(flops=UNKNOWN), useful=4 * 800, at_most=0.5).reason
 
 
-def test_memory_by_the_program_and_by_the_clock() -> None:
+def test_expect_memory_can_use_the_program_or_the_clock() -> None:
     program = matmul(local_ring, 2048)
     least = memory_of(seen(program)).peak
     expect_memory(seen(program, None), at_most=least, by="program")
@@ -267,18 +276,18 @@ def test_memory_by_the_program_and_by_the_clock() -> None:
     assert " of arguments, " not in failure.reason and failure.actual == least - arguments
     with pytest.raises(ValueError, match="a timing call is never compiled"):
         expect_memory(seen(program), at_most=1)
-    with pytest.raises(ValueError, match="memory by 'xla': there are compiler, program, clock"):
+    with pytest.raises(ValueError, match="by='xla' is unknown: write one of compiler, program, clock"):
         expect_memory(seen(program), at_most=1, by="xla")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("time", "text"), [(0, "0 ps"), (7, "7 ps"), (1500, "1.5 ns"), (298969989, "298.97 us"), (1_2345_000_000, "12.345 ms")]
 )  # fmt: skip
-def test_how_a_time_is_shown(time: int, text: str) -> None:
+def test_show_time_prints_a_time_with_its_unit(time: int, text: str) -> None:
     assert show_time(time) == text
 
 
-def test_a_timeline_is_laid_once_for_all_checks_and_each_program_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_program_has_one_timeline_for_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     monkeypatch.setattr(clock, "timeline", lambda *a, **k: made.append(a) or timeline(*a, **k))
     one, other = matmul(local_ring, 256), matmul(permute_waits, 256)

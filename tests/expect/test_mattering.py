@@ -42,7 +42,7 @@ def ran(body: str) -> Seen:
 # -- collectives -------------------------------------------------------------------------------
 
 
-def test_a_collective_behind_a_mask_is_not_counted_and_the_message_says_which() -> None:
+def test_a_masked_collective_does_not_count_and_the_message_names_it() -> None:
     program = ran("""
 once = ring(a)
 again = ring(a * 2)
@@ -50,12 +50,12 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
     expect_collectives(replace(program, poison=Says([True, True])), permute={"x": 2})
     assert reason(expect_collectives, program, permute={"x": 2}) == (
         "line 10: permute over x is not counted: no result of the task depends on its values; "
-        "2 are required, 1 of them matters"
+        "2 such collectives are required, and the results depend on 1 of these collectives"
     )
     assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})  # but it runs
 
 
-def test_bytes_behind_a_mask_are_not_sent_where_bytes_are_required() -> None:
+def test_bytes_of_a_masked_collective_do_not_meet_a_requirement() -> None:
     program = ran("""
 once = ring(a)
 again = ring(a * 2)
@@ -72,7 +72,7 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
     )
 
 
-def test_no_operation_is_tried_where_nothing_is_required() -> None:
+def test_without_a_requirement_no_operation_is_changed() -> None:
     poison = Says([])
     expect_collectives(made_up(poison=poison))
     reason(expect_collectives, made_up(collective("permute", "x", number=0), poison=poison))
@@ -80,23 +80,28 @@ def test_no_operation_is_tried_where_nothing_is_required() -> None:
     assert poison.asked == 0
 
 
-def test_what_the_compiler_adds_counts() -> None:
+def test_a_collective_added_by_the_compiler_meets_a_requirement() -> None:
     added = collective("all_gather", "x", by_compiler=True)
     expect_collectives(made_up(added, poison=Says([])), all_gather={"x": 1})
 
 
-def test_rounds_of_a_loop_count_together() -> None:
+def test_all_rounds_of_a_loop_matter_or_none() -> None:
     each = collective("permute", "x", count=3, number=0), collective("permute", "x", count=2, number=1, line=9)
     text = reason(expect_collectives, made_up(*each, poison=Says([True, False])), permute={"x": 5})
-    assert text.endswith("5 are required, 3 of them matter") and text.startswith("line 9: permute over x")
+    assert text.endswith(
+        "5 such collectives are required, and the results depend on 3 of these collectives"
+    ) and text.startswith("line 9: permute over x")
 
 
-def test_a_part_of_the_collectives_is_judged_alone() -> None:
+def test_the_collectives_of_one_pass_are_judged_separately() -> None:
     forward, backward = (collective("all_gather", "x", number=n, backward=bool(n)) for n in range(2))
     program = made_up(forward, backward, poison=Says([True, False]), differentiated=True)
     expect_collectives(program.only(backward=False), all_gather={"x": 1})
     text = reason(expect_collectives, program.only(backward=True), all_gather={"x": 1})
-    assert text.endswith("1 is required, none of them matters") and "not counted in the backward pass" in text
+    assert (
+        text.endswith("1 such collective is required, and the results depend on none of these collectives")
+        and "not counted in the backward pass" in text
+    )
 
 
 # -- matmuls -----------------------------------------------------------------------------------
@@ -108,11 +113,13 @@ WORK = 2 * 2 * 6 * 6
 @pytest.mark.parametrize(
     ("check", "needed"),
     [
-        (lambda program, n: expect_flops(program, at_least=n), f"{WORK} FLOPs on matmuls that matter, {2 * WORK} are needed"),
-        (lambda program, n: expect_bubble(program, useful=8 * n, at_most=0.5), "FLOPs on matmuls that matter"),
+        (lambda program, n: expect_flops(program, at_least=n), f"{WORK} FLOPs on matmuls that results depend on, {2 * WORK} are needed"),
+        (lambda program, n: expect_bubble(program, useful=8 * n, at_most=0.5), "FLOPs on matmuls that results depend on"),
     ],
 )  # fmt: skip
-def test_flops_are_those_of_matmuls_that_matter(check: Callable[[Seen, float], None], needed: str) -> None:
+def test_only_flops_of_matmuls_that_matter_meet_a_requirement(
+    check: Callable[[Seen, float], None], needed: str
+) -> None:
     program = ran(HALF)
     assert program.dot_flops.least >= 2 * WORK
     check(program, WORK)
@@ -121,19 +128,19 @@ def test_flops_are_those_of_matmuls_that_matter(check: Callable[[Seen, float], N
     assert text.endswith("; line 13: dot_general is not counted: no result of the task depends on its values")
 
 
-def test_a_product_written_as_multiplications_is_no_work_that_is_required() -> None:
+def test_a_matmul_written_as_multiplications_meets_no_flops_requirement() -> None:
     program = ran("return a @ b + jnp.sum(a[:, :, None] * b[None], 1)")
     assert program.dot_flops.least >= 2 * WORK and flops_that_matter(program) == WORK
 
 
-def test_flops_are_multiplied_by_rounds_and_of_branches_one_counts() -> None:
+def test_flops_that_matter_multiply_rounds_and_count_one_branch() -> None:
     program = ran("""
 some = lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ b), a)
 return lax.cond(a[0, 0] > 0, lambda: some @ b @ b, lambda: some @ b)""")
     assert flops_that_matter(program) == Interval(4 * WORK, 5 * WORK)
 
 
-def test_flops_outside_of_shard_map_keep_their_part() -> None:
+def test_flops_outside_shard_map_that_matter_keep_their_share() -> None:
     text = "def f(a, b, *, mesh):\n    return a @ b + 0 * (a * 2 @ b)\n"
     program = seen(text, A, B)
     found = flops_that_matter(program)
@@ -151,14 +158,14 @@ def test_an_unneeded_matmul_does_not_count_beside_a_permute() -> None:
 # -- where it cannot be known ------------------------------------------------------------------
 
 
-def test_of_a_program_that_is_not_run_those_count_that_a_result_waits_for() -> None:
+def test_in_a_program_that_is_not_run_matmuls_before_a_result_matter() -> None:
     program = replace(ran("return a @ b + 0 * (a * 2 @ b)\nc = ring(a)"), poison=None)
     expect_flops(program, at_least=2 * WORK)
     idle = replace(ran("c = a * 2 @ b\nreturn a @ b"), poison=None)
-    assert "144 FLOPs on matmuls that matter" in reason(expect_flops, idle, at_least=2 * WORK)
+    assert "144 FLOPs on matmuls that results depend on" in reason(expect_flops, idle, at_least=2 * WORK)
 
 
-def test_a_program_that_ends_its_process_when_it_is_changed_fails_and_a_grader_that_fails_does_not() -> None:
+def test_a_program_that_hangs_when_changed_fails_a_required_collective() -> None:
     one = collective("permute", "x", number=0)
     hung = made_up(one, poison=Says(Fault("timeout", "the program did not finish within 60 s, twice")))
     assert reason(expect_collectives, hung, permute={"x": 1}) == (
@@ -169,7 +176,7 @@ def test_a_program_that_ends_its_process_when_it_is_changed_fails_and_a_grader_t
         expect_collectives(made_up(one, poison=Says(Fault("broken", "no room"))), permute={"x": 1})
 
 
-def test_both_kinds_are_known_by_their_own_numbers() -> None:
+def test_collectives_and_matmuls_are_numbered_separately() -> None:
     program = ran("return ring(a) @ b + 0 * (ring(a * 2) @ b @ b)")
     assert program.poison is not None
     assert program.poison.matter(COLLECTIVES) == [True, False]

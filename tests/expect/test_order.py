@@ -94,7 +94,7 @@ def local(a, w):
 # -- not waiting, waiting ----------------------------------------------------------------------
 
 
-def test_a_ring_of_what_arrived_waits_for_no_product(seen_of: Callable[..., Seen]) -> None:
+def test_a_ring_that_sends_its_input_on_waits_for_no_matmul(seen_of: Callable[..., Seen]) -> None:
     seen = seen_of(GATHERED.format(before="pass", sent="a", used="arrived"))
     expect_not_waiting(seen, "permute")
     expect_not_waiting(seen, "permute", rounds="same")
@@ -107,17 +107,17 @@ def test_a_message_names_the_line_the_kind_the_dtype_and_the_shape(seen_of: Call
     told = reason(expect_not_waiting, late, "permute")
     assert told == (
         "line 15: permute of float32[4, 8] over x waits for dot_general of float32[4, 8] in line 14, "
-        "which it must be able to start without"
+        "but must be able to start without it"
     )
     told = reason(expect_not_waiting, late, "permute", rounds="same")
-    assert told.endswith("which it must be able to start without in the same round")
+    assert told.endswith("but must be able to start without it in the same round")
     late = seen_of(UNROLLED.format(sent="a + 0 * part"))
     assert "line 15: permute of float32[4, 8] over x waits for dot_general" in reason(
         expect_not_waiting, late, "permute", rounds="same"
     )
 
 
-def test_a_ring_of_sums_waits_for_products_of_rounds_before_and_not_of_its_own(seen_of: Callable[..., Seen]) -> None:
+def test_a_ring_of_sums_waits_for_matmuls_of_earlier_rounds_only(seen_of: Callable[..., Seen]) -> None:
     right = seen_of(SUMMED.format(before="pass", sent="total"))
     expect_not_waiting(right, "permute", rounds="same")
     assert "waits for dot_general" in reason(expect_not_waiting, right, "permute")
@@ -167,7 +167,7 @@ def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., 
         ),  # in a loop, a gather waits for values of its own round
         GATHERED.format(before="p = a @ w", sent="lax.optimization_barrier((a, p))[0]", used="a"),
         GATHERED.format(before="p = a @ w", sent="a + 0 * p", used="arrived"),
-        GATHERED.format(before="a @ w", sent="a", used="arrived"),  # no result needs that matmul
+        GATHERED.format(before="a @ w", sent="a", used="arrived"),  # the result of a @ w is not used
         GATHERED.format(before="pass", sent="a", used="lax.cond(a[0, 0] > 0, lambda: a @ w, lambda: a)").replace(
             "lambda: a) @ w", "lambda: a)"
         ),
@@ -176,9 +176,9 @@ def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., 
         SUMMED.format(before="pass", sent="total + 0 * part"),
     ],
 )
-def test_wrong_rings_have_not(seen_of: Callable[..., Seen], wrong: str) -> None:
+def test_wrong_rings_have_no_product_beside_a_permute(seen_of: Callable[..., Seen], wrong: str) -> None:
     told = reason(expect_beside, seen_of(wrong), "permute")
-    assert "permute of float32[4, 8] over x has no matmul beside it: each one in " in told
+    assert "permute of float32[4, 8] over x has no matmul beside it: each matmul in " in told
 
 
 def test_a_product_in_a_branch_is_beside_a_permute_of_the_same_branch_only(seen_of: Callable[..., Seen]) -> None:
@@ -197,7 +197,7 @@ def local(a, w):
 # -- what cannot be said -----------------------------------------------------------------------
 
 
-def test_what_is_not_there_does_not_pass(seen_of: Callable[..., Seen]) -> None:
+def test_a_check_of_order_fails_without_its_collective_or_matmul(seen_of: Callable[..., Seen]) -> None:
     sums = seen_of('\ndef local(a, w):\n    return lax.psum(a, "x") + a @ w\n', out="P()")
     assert reason(expect_not_waiting, sums, "permute") == "the program has no permute that its results need"
     none = seen_of('\ndef local(a, w):\n    return lax.ppermute(a, "x", RING)\n')
@@ -206,14 +206,14 @@ def test_what_is_not_there_does_not_pass(seen_of: Callable[..., Seen]) -> None:
     assert reason(expect_beside, none, "permute").startswith("the program has no matmul")
 
 
-def test_a_program_too_large_to_be_read_does_not_pass(seen_of: Callable[..., Seen]) -> None:
+def test_a_program_too_large_to_be_analysed_fails_checks_of_order(seen_of: Callable[..., Seen]) -> None:
     text = "\ndef local(a, w):\n    for _ in range(5001):\n        a = -a\n    return lax.ppermute(a, 'x', RING) @ w\n"
     seen = seen_of(text)
     assert seen.operations is None
     assert "too large for the order of its operations" in reason(expect_not_waiting, seen, "permute")
 
 
-def test_what_the_compiler_puts_in_does_not_pass(seen_of: Callable[..., Seen]) -> None:
+def test_a_permute_added_by_the_compiler_fails_checks_of_order(seen_of: Callable[..., Seen]) -> None:
     seen = seen_of(UNROLLED.format(sent="a"))
     from dataclasses import replace
 
@@ -253,7 +253,9 @@ WAYS = {
 
 @pytest.mark.parametrize("vma", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_gather_again_is_of_the_backward_pass(traced: Callable[..., Traced], way: str, vma: bool) -> None:
+def test_gathers_of_a_rematerialised_layer_count_as_backward(
+    traced: Callable[..., Traced], way: str, vma: bool
+) -> None:
     body, forward, again = WAYS[way]
     arrays = normal(16, 8, spec=("x", None)), normal(8, 8, spec=("x", None))
     made = traced(
@@ -274,7 +276,7 @@ def test_a_gather_again_is_of_the_backward_pass(traced: Callable[..., Traced], w
     assert told.endswith(" in the backward pass")
 
 
-def test_of_a_call_without_gradients_nothing_is_backward(seen_of: Callable[..., Seen]) -> None:
+def test_backward_collectives_need_a_call_with_gradients(seen_of: Callable[..., Seen]) -> None:
     with pytest.raises(ValueError, match="the call asks for no gradients"):
         seen_of(UNROLLED.format(sent="a")).only(backward=True)
 
@@ -282,7 +284,7 @@ def test_of_a_call_without_gradients_nothing_is_backward(seen_of: Callable[..., 
 # -- what is sent ------------------------------------------------------------------------------
 
 
-def test_what_is_sent_can_be_counted_by_dtype(seen_of: Callable[..., Seen]) -> None:
+def test_traffic_can_be_counted_by_dtype(seen_of: Callable[..., Seen]) -> None:
     text = """
 def local(a, w):
     full = lax.all_gather(a.astype({}), "x", axis=0, tiled=True)
@@ -297,7 +299,7 @@ def local(a, w):
     assert told == "each device sends 384 B, the budget is 0 B; most of it by line 11: all_gather over x"
 
 
-def test_facts_of_a_collective(seen_of: Callable[..., Seen]) -> None:
+def test_a_collective_has_the_local_dtype_and_shape_and_its_groups(seen_of: Callable[..., Seen]) -> None:
     (permute,) = seen_of('\ndef local(a, w):\n    return lax.ppermute(a, "x", RING)\n').collectives
     assert (permute.dtype, permute.shape, permute.groups) == ("float32", (4, 8), ((0, 1), (1, 2), (2, 3), (3, 0)))
     (total,) = seen_of('\ndef local(a, w):\n    return lax.psum(w, "x")\n', out="P()").collectives

@@ -26,7 +26,7 @@ def value(v: object) -> Outcome:
     return Outcome(value=v)
 
 
-def test_what_is_equal_is_right() -> None:
+def test_equal_values_of_similar_types_are_right() -> None:
     """A list of the same, ``/`` that comes out even, a step of 1."""
     assert same_outcome(value([2, 3]), value((2, 3)))
     assert same_outcome(value((2.0, 3)), value((2, 3)))
@@ -51,7 +51,7 @@ def test_complex_numbers_are_compared() -> None:
     assert text == "for n=2 it returned (-0-1j), expected: it returned 1j"
 
 
-def test_what_is_unreduced_belongs_to_a_spec() -> None:
+def test_unreduced_axes_are_part_of_a_spec() -> None:
     pending = P("x", unreduced=frozenset({"z", "y"}))
     assert same_outcome(value(P("x", None, unreduced=frozenset({"y", "z"}))), value(pending))
     assert not same_outcome(value(P("x")), value(pending))
@@ -61,7 +61,7 @@ def test_what_is_unreduced_belongs_to_a_spec() -> None:
     assert text == f"for spec={shown} it returned P('x'), expected: it returned {shown}"
 
 
-def test_a_spec_with_reduced_axes_is_not_plain() -> None:
+def test_a_spec_with_reduced_axes_cannot_be_returned() -> None:
     with pytest.raises(NotPlain):
         encode(P("x", reduced=frozenset({"y"})))
 
@@ -84,7 +84,7 @@ def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, i
     assert text == f"for n=3 it returned {got!r}, expected: it returned {want!r}{note}"
 
 
-def test_numbers_of_every_kind_are_numbers() -> None:
+def test_fractions_decimals_and_numpy_floats_are_compared_as_numbers() -> None:
     """As they come from the process where they were computed."""
     for number in (Fraction(6, 2), Decimal("3.00"), np.float64(3), 3):
         expect_outcomes(seen(outcomes=[({}, value(decode(encode(number))), value(3))]), ints=isinstance(number, int))
@@ -97,7 +97,7 @@ def test_a_long_value_is_cut() -> None:
     assert len(text) < 500 and "..." in text
 
 
-def test_what_cannot_be_returned_is_not_said_to_be_raised() -> None:
+def test_a_value_that_cannot_be_returned_is_not_reported_as_raised() -> None:
     got = Outcome(error=NOT_PLAIN, message="returned something that is of type set")
     text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, got, value(2))]))
     assert text == "for n=3 it returned something that is of type set, expected: it returned 2"
@@ -110,7 +110,7 @@ def test_errors_are_compared_by_kind() -> None:
     assert not same_outcome(value(3), wanted) and not same_outcome(wanted, value(3))
 
 
-def test_specs_are_the_same_up_to_trailing_none() -> None:
+def test_specs_are_equal_up_to_trailing_none() -> None:
     assert same_outcome(value(P("x", None)), value(P("x")))
     assert not same_outcome(value(P(None, "x")), value(P("x")))
 
@@ -123,7 +123,7 @@ def test_hidden_cases_are_reported_to_staff_only() -> None:
     with pytest.raises(Failure) as hidden:
         expect_outcomes(seen(outcomes=cases, public=False))
     assert hidden.value.reason == "it is wrong for arguments that are not shown here"
-    assert hidden.value.staff == "in 1 of 1 cases it is wrong: for n=3 it returned 4, expected: it returned 5"
+    assert hidden.value.staff == "in 1 of 1 cases the function is wrong: for n=3 it returned 4, expected: it returned 5"
     assert hidden.value.expected is None
 
 
@@ -132,11 +132,11 @@ def test_a_check_that_selects_no_case_is_the_authors_fault() -> None:
         expect_outcomes(seen(outcomes=[({"n": 3}, value(4), value(4))]), where=lambda args: args["n"] > 9)
 
 
-def test_a_huge_integer_is_a_wrong_number() -> None:
+def test_a_huge_integer_is_wrong_and_raises_nothing() -> None:
     assert not same_outcome(value(10**400), value(1.5), rtol=0.1)
 
 
-def test_infinity_is_infinity() -> None:
+def test_infinity_equals_only_infinity_of_its_sign() -> None:
     assert same_outcome(value(math.inf), value(math.inf), rtol=0.1)
     assert not same_outcome(value(-math.inf), value(math.inf), rtol=0.1)
 
@@ -173,7 +173,7 @@ def test_infinity_is_infinity() -> None:
         (P("x", ("y", "z")), P("x", ("z", "y")), False),
     ],
 )
-def test_values_are_the_same_only_with_their_kinds(got: object, want: object, same: bool) -> None:
+def test_values_of_different_kinds_are_not_equal(got: object, want: object, same: bool) -> None:
     assert same_outcome(value(got), value(want)) is same
 
 
@@ -212,7 +212,7 @@ def test_all_failures_on_hidden_cases_have_one_message(got: Outcome, want: Outco
     assert f"n={case}" in failed.staff
 
 
-def test_where_keeps_a_part_of_the_cases() -> None:
+def test_where_selects_some_of_the_cases() -> None:
     cases = [({"n": n}, value(n), value(abs(n))) for n in (-2, 1, 2)]
     expect_outcomes(seen(outcomes=cases), where=lambda args: args["n"] > 0)
     assert "for n=-2 it returned -2" in reason(expect_outcomes, seen(outcomes=cases))

@@ -15,7 +15,7 @@ from tests.seen import reason, sharded
 A = np.random.default_rng(0).standard_normal((8, 12))
 
 
-def test_layouts_are_compared_not_texts() -> None:
+def test_expect_spec_compares_layouts_not_texts() -> None:
     expect_spec(sharded(A, ("x",)), P("x", None))
     text = reason(expect_spec, sharded(np.zeros((8, 8)), (("x", "y"),)), P(("y", "x")))
     assert text.startswith(
@@ -23,12 +23,12 @@ def test_layouts_are_compared_not_texts() -> None:
     )
 
 
-def test_axes_of_size_1_cut_nothing() -> None:
+def test_axes_of_size_1_do_not_change_a_layout() -> None:
     expect_spec(sharded(A, ("x",), {"x": 8, "y": 1}), P("x", "y"))
 
 
 @pytest.mark.parametrize("got", [sharded(A[0]), sharded(A[:6])])
-def test_an_array_of_another_shape_has_another_layout(got: object) -> None:
+def test_expect_spec_reports_a_wrong_shape(got: object) -> None:
     assert "shape" in reason(expect_spec, got, P("x", "y"))
 
 

@@ -20,13 +20,13 @@ def named(value: np.ndarray, name: str, spec: tuple = (), **more) -> Sharded:
 GOT = (named(np.array(2.0), "loss"), {"w": named(W, "grads['w']", ("x",)), "b": named(B, "grads['b']")})
 
 
-def test_all_leaves_are_compared() -> None:
+def test_all_leaves_of_a_tree_are_compared() -> None:
     expect_close(GOT, (np.array(2.0), {"b": B, "w": W}))
     expect_equal(GOT, [np.array(2.0), {"b": B, "w": W}])
     expect_spec(GOT, (P(), {"w": P("x"), "b": P()}))
 
 
-def test_the_leaf_that_is_wrong_is_named() -> None:
+def test_the_wrong_leaf_of_a_tree_is_reported() -> None:
     assert reason(expect_close, GOT, (np.array(2.0), {"b": B, "w": 2 * W})).startswith(
         "grads['w']: on device (x=0, y=0), "
     )
@@ -43,7 +43,7 @@ def test_the_leaf_that_is_wrong_is_named() -> None:
         (W, "the expected value is one array, expected (loss, {'b', 'w'})"),
     ],
 )
-def test_another_tree_is_the_checks_mistake(want: object, told: str) -> None:
+def test_a_reference_of_another_tree_is_the_authors_mistake(want: object, told: str) -> None:
     with pytest.raises(ValueError) as error:
         expect_close(GOT, want)
     assert str(error.value) == told
@@ -59,7 +59,7 @@ def test_several_undeclared_results_are_not_a_tree() -> None:
 def test_a_reference_made_of_results_may_be_infinite() -> None:
     """What a later step begins with comes from the learner, who must not be able to break a check."""
     expected = np.full(4, np.inf)
-    told = "step 2: b: the results of the step before lead to NaN or infinite values"
+    told = "step 2: b: the results of the previous step lead to NaN or infinite values"
     assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told
     with pytest.raises(ValueError, match="the reference of this check is not finite"):
         expect_close(named(B, "step 1: b", step=1), expected)

@@ -49,7 +49,7 @@ def test_a_tuple_where_one_array_was_asked_is_reported() -> None:
     assert reason(expect_close, [sharded(A), sharded(A)], A) == "the result should be one array, not a tuple of 2"
 
 
-def test_every_device_is_looked_at() -> None:
+def test_every_device_is_compared() -> None:
     """A replica that differs fails, though the global value reads well."""
     got = sharded(A)
     got.shards[5][0, 0] += 1
@@ -69,7 +69,7 @@ def test_integers_are_compared_exactly() -> None:
     )
 
 
-def test_dtype_is_named() -> None:
+def test_a_wrong_dtype_is_reported() -> None:
     assert reason(expect_close, sharded(A), A, dtype="bfloat16") == "the result is float32, expected bfloat16"
 
 
@@ -104,14 +104,14 @@ def test_a_long_sum_may_err_more_than_a_short_one() -> None:
     assert "values are wrong" in reason(expect_close, sharded(near), A, terms=1)
 
 
-def test_a_scale_takes_the_place_of_the_largest_value() -> None:
+def test_scale_replaces_the_largest_value_in_the_tolerance() -> None:
     """For references that are zero where everything cancels."""
     noise = np.full((8, 12), 1e-6)
     assert "all values are wrong" in reason(expect_close, sharded(noise), np.zeros((8, 12)))
     expect_close(sharded(noise), np.zeros((8, 12)), scale=1.0)
 
 
-def test_a_scalar_is_compared_too() -> None:
+def test_scalars_and_single_elements_are_compared() -> None:
     expect_close(sharded(np.array(2.0)), np.array(2.0))
     assert reason(expect_close, sharded(np.array(3.0)), np.array(2.0)) == "on device (x=0, y=0), the value is wrong"
     line = sharded(np.array([1.0, 3.0]), ("y",))
@@ -150,7 +150,9 @@ def test_a_picture_is_drawn_where_some_devices_are_right() -> None:
         (np.array([1 + 2j]), np.array([1 - 2j]), ("1-2j", "1+2j")),
     ],
 )
-def test_some_values_are_kept_for_public_data(got: np.ndarray, want: np.ndarray, shown: tuple[str, str]) -> None:
+def test_a_failure_holds_a_few_values_for_public_data(
+    got: np.ndarray, want: np.ndarray, shown: tuple[str, str]
+) -> None:
     with pytest.raises(Failure) as failure:
         expect_equal(sharded(got, dtype=got.dtype.name), want)
     assert failure.value.values == shown
@@ -170,7 +172,7 @@ def test_an_imaginary_part_never_passes() -> None:
 @pytest.mark.parametrize(
     "dtype", ["bfloat16", "float16", "float64", "float8_e5m2", "int4", "uint2", "bool", "complex64"]
 )
-def test_another_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
+def test_a_result_of_another_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
     """Though its values are right, or right within what such a dtype can say."""
     ones = np.ones((8, 12))
     assert reason(word, sharded(ones, dtype=dtype, due="float32"), ones) == f"the result is {dtype}, expected float32"
@@ -192,13 +194,13 @@ def test_an_author_may_ask_for_another_dtype() -> None:
     assert reason(expect_equal, counts, np.arange(8), dtype="bool") == "the result is int32, expected bool"
 
 
-def test_any_dtype_will_do_only_if_it_is_accurate_enough() -> None:
+def test_with_dtype_none_a_result_must_still_be_accurate_enough() -> None:
     rounded = sharded(A, dtype="bfloat16", due="float32")
     assert "values are wrong" in reason(expect_close, rounded, A, dtype=None)
     expect_close(sharded(A, dtype="float64", due="float32"), A, dtype=None)
 
 
-def test_a_dtype_that_nothing_settles_is_the_authors_fault() -> None:
+def test_a_dtype_that_no_argument_determines_is_the_authors_fault() -> None:
     got = replace(sharded(A), due=None)
     with pytest.raises(ValueError, match="do not determine the dtype of the result; pass dtype='float32'"):
         expect_close(got, A)
@@ -227,7 +229,7 @@ def test_a_tolerance_that_zeros_would_meet_is_the_authors_fault(dtype: str) -> N
         ([], None),
     ],
 )
-def test_the_arguments_settle_the_dtype(dtypes: list[str], due: str | None) -> None:
+def test_the_arguments_determine_the_dtype(dtypes: list[str], due: str | None) -> None:
     """Where they do, JAX gives the result of both that dtype, too."""
     args = {f"a{i}": normal(8, dtype=dtype) for i, dtype in enumerate(dtypes)}
     found = Call(Task("f", "array", print), args, {}, (), {}, {}).dtype
@@ -236,12 +238,12 @@ def test_the_arguments_settle_the_dtype(dtypes: list[str], due: str | None) -> N
         assert jnp.result_type(*(jnp.dtype(dtype) for dtype in dtypes)) == due
 
 
-def test_zero_has_no_sign() -> None:
+def test_negative_zero_equals_zero() -> None:
     expect_equal(sharded(np.full(8, -0.0)), np.zeros(8))
     expect_close(sharded(np.full(8, -0.0)), np.zeros(8))
 
 
-def test_nothing_has_no_wrong_values() -> None:
+def test_empty_arrays_are_equal() -> None:
     empty = np.zeros((0, 4))
     expect_close(sharded(empty), empty)
     assert reason(expect_close, sharded(empty), A) == "the result has shape (0, 4), expected (8, 12)"
@@ -250,12 +252,12 @@ def test_nothing_has_no_wrong_values() -> None:
 @pytest.mark.parametrize(
     ("got", "want", "message"),
     [
-        (sharded(A, ("x",), per_device=True), (32, 12), "(2, 12), expected (8, 12); put together that is (8, 12), expected (32, 12)"),
+        (sharded(A, ("x",), per_device=True), (32, 12), "(2, 12), expected (8, 12); the whole result has shape (8, 12), expected (32, 12)"),
         (sharded(A, (), per_device=True), (2, 12), "(8, 12), expected (2, 12)"),
-        (sharded(A, ("x",), per_device=True), (6, 12), "(2, 12); put together that is (8, 12), expected (6, 12)"),
-        (sharded(A, ("x",), per_device=True), (), "(2, 12); put together that is (8, 12), expected ()"),
-        (sharded(A[:, 0], ("x",), per_device=True), (8, 12), "(2,), expected (2, 12); put together that is (8,), expected (8, 12)"),
-        (sharded(A[:0], ("x",), per_device=True), (8, 12), "(0, 12); put together that is (0, 12), expected (8, 12)"),
+        (sharded(A, ("x",), per_device=True), (6, 12), "(2, 12); the whole result has shape (8, 12), expected (6, 12)"),
+        (sharded(A, ("x",), per_device=True), (), "(2, 12); the whole result has shape (8, 12), expected ()"),
+        (sharded(A[:, 0], ("x",), per_device=True), (8, 12), "(2,), expected (2, 12); the whole result has shape (8,), expected (8, 12)"),
+        (sharded(A[:0], ("x",), per_device=True), (8, 12), "(0, 12); the whole result has shape (0, 12), expected (8, 12)"),
     ],
 )  # fmt: skip
 def test_a_failure_shows_the_shape_that_each_device_returns(got: Sharded, want: tuple, message: str) -> None:
@@ -271,6 +273,6 @@ def test_a_failure_shows_the_shape_that_each_device_returns(got: Sharded, want: 
         (None, "the result should be one array, not NoneType"),
     ],
 )
-def test_what_is_not_one_array_is_reported_by_every_word(got: object, message: str) -> None:
+def test_every_expect_function_reports_a_result_that_is_not_one_array(got: object, message: str) -> None:
     for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x"))):
         assert reason(word, got, asked) == message

@@ -60,7 +60,7 @@ def test_times_behind_a_switch(collective, formula, n):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(("collective", "formula"), COLLECTIVES)
-def test_book_ring_is_whole_shards_on_an_even_ring(collective, formula, n):
+def test_the_books_ring_time_is_that_of_whole_shards_on_an_even_ring(collective, formula, n):
     """The book's V/W is exactly ⌊N/2⌋ rounds of whole shards for even N. For odd N whole shards are already
     optimal, and the book is N/(N-1) too slow: its stated simplification, not an error of ours."""
     whole = simulated(collective, "ring whole", n, 4.5e10)
@@ -69,7 +69,7 @@ def test_book_ring_is_whole_shards_on_an_even_ring(collective, formula, n):
 
 
 @pytest.mark.parametrize("topology", ["one_way_ring", "line"])
-def test_the_book_is_exact_where_there_is_one_way_only(topology):
+def test_the_book_is_exact_on_lines_and_one_way_rings(topology):
     assert all_gather_time(V, 4, "v5e", topology=topology) == all_gather_time(
         V, 4, "v5e", topology=topology, model="exact"
     )
@@ -103,17 +103,17 @@ def test_all_to_all_over_two_axes(sizes):
 
 
 @pytest.mark.parametrize("n", [4, 8])
-def test_two_axes_at_once(n):
+def test_an_all_gather_over_two_axes_uses_all_links(n):
     """Half the array gathers x first and half y first, so all links are busy: V·(N²-1)/(N²·2·W), which is exact."""
     net = network.Network(4.5e10)
-    network.all_gather(net, "ring", n, V / 2 / n)  # one half goes along the first axis, the other half along the second
+    network.all_gather(net, "ring", n, V / 2 / n)  # one half of the array goes along x, the other half along y
     network.all_gather(net, "ring", n, V / 2)
     assert all_gather_time(V, n * n, "v4p", axes=2, model="exact") == pytest.approx(net.clock, rel=1e-9)
     assert all_gather_time(V, n * n, "v4p", axes=2) == pytest.approx(V / (2 * 9e10))
 
 
 @given(st.integers(2, 200), st.floats(1, 1e12), st.sampled_from(sorted(CHIPS)))
-def test_relations_that_hold_everywhere(n, size, chip):
+def test_times_of_collectives_keep_their_relations_for_any_size(n, size, chip):
     """Exact is below book, a ring is twice a line, a reduce-scatter is an all-gather, an all-reduce is both."""
     ring = all_gather_time(size, n, chip, model="exact")
     assert ring < all_gather_time(size, n, chip)
@@ -124,7 +124,7 @@ def test_relations_that_hold_everywhere(n, size, chip):
 
 @pytest.mark.parametrize("formula", [all_gather_time, reduce_scatter_time, all_reduce_time, all_to_all_time])
 @pytest.mark.parametrize("model", ["book", "exact"])
-def test_one_chip_alone_moves_nothing(formula, model):
+def test_a_collective_on_one_chip_takes_no_time(formula, model):
     assert formula(V, 1, "v5e", model=model) == 0
     assert formula(V, 1, "H100", topology="switch", model=model) == 0
 
@@ -177,7 +177,7 @@ def test_gpu_chapter():
     assert 1 / tree_time(1, [(8, 450e9), (32, 400e9), (4, 12.8e12)]) == pytest.approx(413e9, rel=2e-3)
 
 
-def test_sharp_sends_once():
+def test_sharp_lets_an_all_reduce_send_its_data_once():
     plain = all_reduce_time(V, 8, "H100", topology="switch")
     assert all_reduce_time(V, 8, "H100", topology="switch", sharp=True) == pytest.approx(V / 450e9)
     assert plain / all_reduce_time(V, 8, "H100", topology="switch", sharp=True) == pytest.approx(2 * 7 / 8)
@@ -206,7 +206,7 @@ def test_latency_over_several_axes():
             "H100 is a GPU behind a switch: use topology='switch', not 'ring'",
         ),
         (lambda: all_gather_time(1, 4, "v5e", topology="switch"), "v5e is a TPU in a torus: it has no switch"),
-        (lambda: all_gather_time(1, 4, "v5e", axes=3), "v5e has a 2D torus: axes is 1 to 2, not 3"),
+        (lambda: all_gather_time(1, 4, "v5e", axes=3), "v5e has a 2D torus: `axes` is 1 to 2, not 3"),
         (lambda: all_gather_time(1, 8, "H100", topology="switch", axes=2), "a switch has no axes: leave axes=1"),
         (lambda: all_gather_time(1, 0, "v5e"), "a group has at least one device, not 0"),
         (
@@ -215,7 +215,7 @@ def test_latency_over_several_axes():
         ),
         (
             lambda: all_to_all_time(1, (4, 4), "v5e", model="exact"),
-            "an all-to-all over several axes has only the 'book' model on rings",
+            "an all-to-all over several axes needs model='book' and topology='ring'",
         ),
     ],
 )

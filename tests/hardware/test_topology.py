@@ -17,7 +17,7 @@ SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16]
 
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line", "switch"])
 @pytest.mark.parametrize("n", SIZES)
-def test_hops_are_the_steps_of_the_gather(topology, n):
+def test_hops_are_the_steps_of_a_simulated_all_gather(topology, n):
     """Behind a switch every message is one hop, however many there are one after the other."""
     net = network.Network(1.0)
     network.all_gather(net, topology, n, V)
@@ -46,7 +46,7 @@ def test_hops_are_the_steps_of_the_gather(topology, n):
         ("7x", {"rings": (16, 4)}, ""),
     ],
 )
-def test_only_slices_that_can_be_had(chip, asked, problem):
+def test_slice_problem_refuses_slices_that_do_not_exist(chip, asked, problem):
     assert slice_problem(chip, **asked) == problem
 
 

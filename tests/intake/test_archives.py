@@ -75,7 +75,7 @@ def test_an_encrypted_member_is_refused(tmp_path: Path):
     assert found.notes[0] == ("c3_contracting.py in a.zip is encrypted and was not read; hand it in without a password")
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path):
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path):
     found = read_(write(tmp_path / "a.zip", zipped({"c3_contracting.py": "#" * (limits.MAX_FILE + 1)})))
     assert not found.sources
     assert found.notes == (
@@ -83,7 +83,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path):
     )
 
 
-def test_the_size_an_archive_states_is_not_believed(tmp_path: Path):
+def test_the_size_that_an_archive_states_is_not_trusted(tmp_path: Path):
     data = bytearray(zipped({"c3_contracting.py": "#" * (limits.MAX_FILE + 1)}))
     at = data.index(b"PK\x01\x02") + 24
     data[at : at + 4] = (10).to_bytes(4, "little")
@@ -107,7 +107,7 @@ def test_the_number_of_members_is_limited(tmp_path: Path):
     assert note == "b.zip holds more than 10000 files and was not read; hand in only your work"
 
 
-def test_a_zip_that_is_none_or_damaged_is_noted(tmp_path: Path):
+def test_a_file_that_is_no_zip_or_damaged_is_noted(tmp_path: Path):
     note = "a.zip is not a .zip archive, or is damaged; make it again"
     assert read_(write(tmp_path / "a.zip", b"PK hello")).notes[0] == note
     data = bytearray(zipped({"c3_contracting.py": "a = 1\n" * 50}))
@@ -116,7 +116,7 @@ def test_a_zip_that_is_none_or_damaged_is_noted(tmp_path: Path):
     assert found.notes == ("c3_contracting.py is damaged in the archive; make the .zip again",)
 
 
-def test_a_member_that_is_there_twice(tmp_path: Path):
+def test_the_last_of_two_members_with_one_name_counts(tmp_path: Path):
     with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("c3_contracting.py", "a = 1")
         archive.writestr("c3_contracting.py", "a = 2")
@@ -125,10 +125,10 @@ def test_a_member_that_is_there_twice(tmp_path: Path):
     assert found.notes == ("c3_contracting.py is in a.zip twice; the last one counts",)
 
 
-def test_a_zip_of_zips_says_how_a_class_is_graded(tmp_path: Path):
+def test_a_zip_of_zips_is_not_opened_and_the_note_shows_how_to_unpack(tmp_path: Path):
     found = read_(write(tmp_path / "a class.zip", zipped({"ada.zip": "PK", "bo.ZIP": "PK", "__MACOSX/._ada.zip": ""})))
     assert found.notes[0] == (
-        "a class.zip holds 2 .zip files, which were not opened; if it is a class, unpack it: "
+        "a class.zip holds 2 .zip files, which were not opened; if it holds the submissions of a class, unpack it: "
         "unzip 'a class.zip' -d class, then grade class"
     )
     found = read_(write(tmp_path / "one.zip", zipped({"old.zip": "PK", "c3_contracting.py": "a = 1"})))

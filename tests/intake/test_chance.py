@@ -22,7 +22,7 @@ def source(*texts: str) -> Source:
         "",
     ],
 )
-def test_what_course_work_looks_like_is_repeatable(text: str) -> None:
+def test_typical_course_work_is_repeatable(text: str) -> None:
     assert repeatable(source(text))
 
 
@@ -52,5 +52,5 @@ def test_what_course_work_looks_like_is_repeatable(text: str) -> None:
         "x = 1\0",
     ],
 )
-def test_what_could_differ_or_cannot_be_read_is_not(text: str) -> None:
+def test_code_that_may_differ_or_cannot_be_parsed_is_not_repeatable(text: str) -> None:
     assert not repeatable(source("x = 1", text))

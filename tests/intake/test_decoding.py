@@ -33,13 +33,13 @@ def test_bytes_that_are_not_text_are_refused(tmp_path: Path, content: bytes, rea
 
 
 @pytest.mark.parametrize("cookie", ["# -*- coding: latin-1 -*-", "#!/usr/bin/python\n# vim: set fileencoding=cp1252 :"])
-def test_a_file_is_read_in_the_encoding_it_names(tmp_path: Path, cookie: str):
+def test_a_file_is_read_in_the_encoding_that_its_cookie_names(tmp_path: Path, cookie: str):
     text = f"{cookie}\n# Universit\xe4t\na = 1\n"
     found = read_(write(tmp_path / "c3_contracting.py", text.encode("latin-1")))
     assert texts(found) == [text] and found.notes == ()
 
 
 @pytest.mark.parametrize("cookie", ["unicode_escape", "utf-7", "nonsense", "rot13", "idna"])
-def test_no_codec_that_does_more_than_read_letters(tmp_path: Path, cookie: str):
+def test_codecs_that_do_more_than_decode_text_are_refused(tmp_path: Path, cookie: str):
     found = read_(write(tmp_path / "c3_contracting.py", f"# coding: {cookie}\na = '\xe4'\n".encode("latin-1")))
     assert found.notes == ("c3_contracting.py is not UTF-8 text (line 2); save it as UTF-8",)

@@ -33,7 +33,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_pipe_is_not_waited_for(tmp_path: Path):
+def test_a_named_pipe_is_refused_without_waiting(tmp_path: Path):
     os.mkfifo(tmp_path / "c3_contracting.py")
     found = read_(tmp_path)
     assert not found.sources

@@ -87,7 +87,7 @@ PYTHON = st.lists(st.sampled_from(STATEMENTS)).map("\n".join)
 
 @hypothesis_settings(max_examples=500)
 @given(PIECES | st.text(max_size=60))
-def test_line_numbers_stay(text: str):
+def test_replacing_ipython_syntax_keeps_line_numbers(text: str):
     changed, left_out = neutralise(text)
     assert changed.count("\n") == text.count("\n") or (changed == "" and left_out[-1].startswith("%%"))
     assert left_out or changed == text
@@ -97,7 +97,7 @@ def test_line_numbers_stay(text: str):
 def test_python_is_not_changed(text: str):
     ast.parse(text)
     assert neutralise(text) == (text, [])
-    assert notebooks.without_line_magics(text, []) == text  # the second check does not change it either
+    assert notebooks.without_line_magics(text, []) == text
     assert neutralise(f"{text}\n%x") == (f"{text}\npass  # %x", ["%x"])
 
 
@@ -119,10 +119,10 @@ LONG = {
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
-def test_long_cells_take_no_long_time(text: str):
-    neutralise(text)  # quadratic work would take minutes
+def test_long_cells_are_processed_in_linear_time(text: str):
+    neutralise(text)  # a quadratic algorithm would take minutes
 
 
-def test_a_cell_that_is_far_too_long_is_not_touched():
+def test_a_cell_above_the_length_limit_is_not_changed():
     text = "%x\n" * 100_000
     assert neutralise(text) == (text, [])

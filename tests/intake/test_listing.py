@@ -10,7 +10,7 @@ from grader.wire import limits
 from tests.handed_in import names, read_, write, zipped
 
 
-def test_what_is_never_work_is_skipped_and_other_files_are_named(tmp_path: Path):
+def test_tool_folders_are_skipped_and_files_of_other_names_are_noted(tmp_path: Path):
     for folder in (".hidden", "__pycache__", ".ipynb_checkpoints", "_public", "venv", "__MACOSX"):
         write(tmp_path / folder / "c3_contracting.py")
     write(tmp_path / "._c3_contracting.py")
@@ -45,7 +45,7 @@ def test_links_that_were_handed_in_are_not_followed(tmp_path: Path):
     )
 
 
-def test_a_link_that_was_typed_is_followed(tmp_path: Path):
+def test_a_link_given_on_the_command_line_is_followed(tmp_path: Path):
     write(tmp_path / "bob/c3_contracting.py")
     (tmp_path / "current").symlink_to(tmp_path / "bob")
     assert names(read_(tmp_path / "current")) == {"c3_contracting": "c3_contracting.py"}
@@ -77,12 +77,12 @@ def test_the_depth_is_limited(tmp_path: Path):
     assert found.notes == ("folders deeper than 8 levels were not read",)
 
 
-def test_few_archives_of_a_folder_are_opened(tmp_path: Path):
+def test_at_most_five_archives_of_a_folder_are_opened(tmp_path: Path):
     for i in range(7):
         write(tmp_path / f"{i}.zip", zipped({"c3_contracting.py": "a = 1"}))
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "0.zip/c3_contracting.py"}
-    assert found.notes[0] == "7 .zip files were submitted; 5 were opened"
+    assert found.notes[0] == "7 .zip files were submitted; the first 5 were opened"
 
 
 def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

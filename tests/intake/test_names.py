@@ -21,12 +21,12 @@ from tests.handed_in import LOOKED_FOR, code, names, notebook, read_, write
         "liddellalice_123_456_03_matmuls-1.ipynb",
     ],
 )
-def test_a_name_may_contain_the_id(tmp_path: Path, name: str):
+def test_a_file_name_may_contain_the_exercises_id(tmp_path: Path, name: str):
     write(tmp_path / name, notebook(code("b = 2")))
     assert names(read_(tmp_path)) == {"c1_local": name, "c3_contracting": name} == names(read_(tmp_path / name))
 
 
-def test_of_two_ids_in_a_name_the_longer_counts(tmp_path: Path):
+def test_the_longer_of_two_ids_in_a_file_name_counts(tmp_path: Path):
     write(tmp_path / "alice_e1_ring_gather_both.py")
     assert names(read_(tmp_path)) == {"e1_ring_gather_both": "alice_e1_ring_gather_both.py"}
 
@@ -68,11 +68,11 @@ def test_an_ambiguous_typo_is_not_graded(tmp_path: Path):
     assert found.notes[0] == "c3_gather_z.py could be c3_gather_x or c3_gather_y and is not graded; rename it"
 
 
-def test_a_name_may_be_the_first_words_of_one_id(tmp_path: Path):
+def test_a_file_name_may_be_the_first_words_of_one_id(tmp_path: Path):
     """As on the command line: ``shardlings check c3``."""
     write(tmp_path / "c3.py", "a = 1")
     write(tmp_path / "05.ipynb", notebook(code("b = 2")))
-    write(tmp_path / "e1.py")  # both e1_ring_gather and e1_ring_gather_both
+    write(tmp_path / "e1.py")  # this name could mean e1_ring_gather or e1_ring_gather_both
     write(tmp_path / "c.py")
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3.py", "e1_ring_gather": "05.ipynb", "e1_ring_gather_both": "05.ipynb"}

@@ -19,14 +19,14 @@ def test_code_cells_are_counted_over_all_cells(tmp_path: Path):
         {"cell_type": "markdown", "source": "# title"},
         code(["a = 1\n", "b = 2"]),
         {"cell_type": "raw", "source": "r"},
-        {"cell_type": "code", "source": "c = 3"},  # no metadata, no outputs
+        {"cell_type": "code", "source": "c = 3"},  # this cell has no metadata and no outputs
     )
     chunks = found.sources["c3_contracting"].chunks
     assert [(c.name, c.text) for c in chunks] == [("cell 2", "a = 1\nb = 2"), ("cell 4", "c = 3")]
     assert found.notes == ()
 
 
-def test_cells_of_tests_are_ours_and_left_out(tmp_path: Path):
+def test_nbgraders_test_cells_are_left_out(tmp_path: Path):
     found = read_cells(
         tmp_path,
         code("given", nbgrader={"grade": False, "solution": False, "locked": True}),
@@ -99,7 +99,7 @@ def test_ipython_syntax_is_noted_by_cell(tmp_path: Path):
     )
 
 
-def test_notes_about_cells_of_an_ignored_notebook_are_not_given(tmp_path: Path):
+def test_an_ignored_notebook_gives_no_notes_about_its_cells(tmp_path: Path):
     write(tmp_path / "03_matmuls.ipynb", notebook(code("%x")))
     write(tmp_path / "c1_local.py")
     write(tmp_path / "c3_contracting.py")
@@ -120,7 +120,7 @@ def test_a_notebook_with_plots_is_read_without_its_outputs(tmp_path: Path):
     assert texts(found) == ['a = "outputs"\nb = {"outputs": [1]}', "c = 3"]
 
 
-def test_leaving_out_outputs_changes_nothing_else(monkeypatch: pytest.MonkeyPatch):
+def test_without_outputs_changes_nothing_but_outputs_and_attachments(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "MAX_FILE", 0)
     cell = code(["a\n", '"outputs": ["]'], tags=["outputs"]) | {"attachments": {"a": [1]}, "outputs": [[{}], "]"]}
     text = json.dumps({"cells": [cell], "metadata": {"outputs": "x"}}, indent=1)
@@ -140,7 +140,7 @@ def test_too_much_code_in_a_notebook_is_refused(tmp_path: Path):
     assert found.notes[0] == "03_matmuls.ipynb holds more than 5 MiB of code and was not read; hand in only your work"
 
 
-def test_a_notebook_says_where_its_exercises_are_checked(tmp_path: Path):
+def test_the_check_cells_of_a_notebook_mark_the_ends_of_its_exercises(tmp_path: Path):
     cells = [
         code("a = 1"),
         code('check("c1_local")', nbgrader={"grade": True, "solution": False}),

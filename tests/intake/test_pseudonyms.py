@@ -31,9 +31,9 @@ def read(*texts: str) -> str:
         (f'leaderboard_name = "{"x" * 1000}"', "x" * LONGEST),
     ],
 )
-def test_the_last_plain_text_counts(text: str, name: str) -> None:
+def test_the_last_plain_text_pseudonym_counts(text: str, name: str) -> None:
     assert read(text) == name
 
 
-def test_a_cell_that_cannot_be_read_is_passed_over() -> None:
+def test_a_cell_that_cannot_be_parsed_hides_no_pseudonym() -> None:
     assert read('leaderboard_name = "otter"', "%matplotlib inline\n!ls", "(" * 10_000, "\0") == "otter"

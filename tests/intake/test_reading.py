@@ -30,7 +30,7 @@ def test_a_folder_is_searched_by_name(tmp_path: Path):
     assert found.notes == ()
 
 
-def test_a_py_file_comes_before_the_notebook_of_its_module(tmp_path: Path):
+def test_a_py_file_takes_precedence_over_its_modules_notebook(tmp_path: Path):
     write(tmp_path / "a/b/c3_contracting.py")
     write(tmp_path / "03_matmuls.ipynb", notebook(code("b = 2")))
     found = read_(tmp_path)
@@ -38,7 +38,7 @@ def test_a_py_file_comes_before_the_notebook_of_its_module(tmp_path: Path):
     assert found.notes == ("03_matmuls.ipynb is not graded for c3_contracting: used a/b/c3_contracting.py",)
 
 
-def test_an_unchanged_file_gives_way_to_a_changed_one(tmp_path: Path):
+def test_a_changed_file_takes_precedence_over_an_unchanged_stub(tmp_path: Path):
     given_out = tmp_path / "exercises"
     write(given_out / "03_matmuls/c3_contracting.py", "TODO = 1\n")
     write(given_out / "03_matmuls/c1_local.py", "TODO = 2\n")
@@ -62,7 +62,7 @@ def test_an_unchanged_file_is_graded_if_it_is_the_only_one(tmp_path: Path):
     assert names(found) == {"c3_contracting": "c3_contracting.py"}
 
 
-def test_of_copies_the_exact_name_then_the_shortest_path(tmp_path: Path):
+def test_the_copy_with_the_exact_name_and_shortest_path_is_graded(tmp_path: Path):
     write(tmp_path / "c3_contracting (1).py")
     write(tmp_path / "old/c3_contracting.py")
     write(tmp_path / "older/still/c3_contracting.py")
@@ -99,7 +99,7 @@ def test_the_number_of_notes_is_limited(tmp_path: Path):
     assert found.notes[-1] == "and 50 more notes"
 
 
-def test_an_unreadable_file_gives_way_to_a_readable_one(tmp_path: Path):
+def test_a_readable_file_takes_precedence_over_an_unreadable_one(tmp_path: Path):
     write(tmp_path / "c3_contracting.py", b"\xff\xff")
     write(tmp_path / "03_matmuls.ipynb", notebook(code("b = 2")))
     found = read_(tmp_path)
@@ -107,7 +107,7 @@ def test_an_unreadable_file_gives_way_to_a_readable_one(tmp_path: Path):
     assert found.notes == ("c3_contracting.py is not UTF-8 text (line 1); save it as UTF-8",)
 
 
-def test_the_digest_is_of_names_and_bytes(tmp_path: Path):
+def test_the_digest_covers_names_bytes_and_notes(tmp_path: Path):
     write(tmp_path / "a/c3_contracting.py", "a = 1")
     write(tmp_path / "b/c3_contracting.py", "a = 1")
     write(tmp_path / "b/irrelevant.txt")
@@ -119,10 +119,10 @@ def test_the_digest_is_of_names_and_bytes(tmp_path: Path):
     assert len({a, c, d}) == 3
     assert read_(tmp_path / "a/c3_contracting.py").digest == a
     write(tmp_path / "a/c1_local.py", b"#" * (limits.MAX_FILE + 1))
-    assert read_(tmp_path / "a").digest != a  # there is a note now
+    assert read_(tmp_path / "a").digest != a  # the submission now has a note about the large file
 
 
-def test_the_digest_is_of_the_choice_too(tmp_path: Path):
+def test_the_digest_changes_with_the_chosen_file(tmp_path: Path):
     write(tmp_path / "c3_contracting.py", "TODO = 1")
     stubs = fingerprints(tmp_path)
     write(tmp_path / "03_matmuls.ipynb", notebook(code("solved = 1")))
@@ -181,7 +181,7 @@ def test_any_bytes_are_read_or_noted(name: str, content: bytes, tmp_path_factory
     assert read_(path) == found
 
 
-def test_what_is_called_final_beats_what_is_called_old(tmp_path: Path):
+def test_a_path_called_final_takes_precedence_over_one_called_old(tmp_path: Path):
     write(tmp_path / "code/old/c3_contracting.py", "a = 1")
     write(tmp_path / "code/final/c3_contracting.py", "a = 2")
     write(tmp_path / "code/c1_local_backup.py", "a = 1")

@@ -23,14 +23,14 @@ def others(place: Path, *sources: str, student: str = "ada") -> list[tuple[str, 
     return others_named(student, place, sources, EXERCISES, lambda name: CLASS.get(name, ""), Parsers())
 
 
-def test_the_name_of_a_zip_or_file_in_a_folder_is_compared(tmp_path: Path) -> None:
+def test_a_zip_or_file_named_after_another_student_is_found(tmp_path: Path) -> None:
     assert others(tmp_path, "bob_03_matmuls.zip/c1_one.py") == [("bob_03_matmuls.zip", "bob")]
     assert others(tmp_path, "old/bob_c1_one (2).py", "c2_two.py") == [("old/bob_c1_one (2).py", "bob")]
     assert others(tmp_path, "ada_03_matmuls.zip/c1_one.py", "zoe_c1_one.py", "final_c2_two.py", "c1_one.py") == []
 
 
 @pytest.mark.parametrize("manifest", [stamp("bob"), stamp("bob@x.edu")])
-def test_the_stamp_is_compared_wherever_it_is(tmp_path: Path, manifest: str) -> None:
+def test_a_manifest_that_names_another_student_is_found_anywhere(tmp_path: Path, manifest: str) -> None:
     alone = tmp_path / "ada_03_matmuls.zip"
     alone.write_bytes(zipped({"manifest.json": manifest, "c1_one.py": "x = 1\n"}))
     assert others(alone, "c1_one.py") == [("ada_03_matmuls.zip", "bob")]
@@ -44,7 +44,7 @@ def test_the_stamp_is_compared_wherever_it_is(tmp_path: Path, manifest: str) -> 
 @pytest.mark.parametrize(
     "manifest", ["{", "[]", stamp(None), stamp(["bob"]), stamp("ada"), stamp("x" * 10**5), "[" * 9999]
 )
-def test_a_stamp_that_names_no_other_student_says_nothing(tmp_path: Path, manifest: str) -> None:
+def test_a_manifest_that_names_no_other_student_is_ignored(tmp_path: Path, manifest: str) -> None:
     write(tmp_path / "ada" / "manifest.json", manifest)
     (tmp_path / "z.zip").write_bytes(zipped({"manifest.json": manifest, "c1_one.py": "x = 1\n"}))
     assert others(tmp_path / "ada", "c1_one.py") == others(tmp_path / "z.zip", "c1_one.py") == []

@@ -20,7 +20,7 @@ scatter_time = None  # TODO: your answer
 '''
 
 
-def test_a_worked_on_copy_beats_a_stub_of_any_edition(tmp_path: Path):
+def test_an_edited_copy_takes_precedence_over_a_stub_of_any_edition(tmp_path: Path):
     write(tmp_path / "c3_contracting.py", OLD_STUB)
     write(tmp_path / "c3_contracting (1).py", OLD_STUB.replace("None", "3"))
     found = read_(tmp_path, handed_out=frozenset({"another edition"}))

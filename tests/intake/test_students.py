@@ -26,12 +26,12 @@ def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
     return [student for student, _ in found.students], found.set_aside
 
 
-def test_every_sub_folder_is_a_student(tmp_path: Path):
+def test_each_sub_folder_zip_or_named_file_is_a_student(tmp_path: Path):
     write(tmp_path / "carol/hw1/c3_contracting.py")
     write(tmp_path / "alice/03_matmuls.ipynb", notebook())
     write(tmp_path / "bob.zip", zipped({"c3_contracting.py": ""}))
     write(tmp_path / "dan_c3_contracting.py")
-    (tmp_path / "empty").mkdir()  # an empty folder is graded: zero with a reason
+    (tmp_path / "empty").mkdir()  # an empty folder gets a report with zero points and a reason
     write(tmp_path / ".git/c3_contracting.py")
     write(tmp_path / "README.md")
     found, notes = find(tmp_path)
@@ -87,7 +87,7 @@ def test_one_students_signed_files_are_one_submission(tmp_path: Path):
     assert set_aside(tmp_path / "hw") == (["alice", "bob"], {})
 
 
-def test_the_working_directory_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_working_directory_gives_the_students_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path / "alice/c3_contracting.py")
     monkeypatch.chdir(tmp_path / "alice")
     assert find(Path(".")) == ([("alice", Path("."))], [])
@@ -112,7 +112,7 @@ def test_the_working_directory_has_a_name(tmp_path: Path, monkeypatch: pytest.Mo
         ("liddellalice_LATE_12_34_c3_contracting.py", "liddellalice_12"),
     ],
 )
-def test_a_file_is_named_by_its_student(tmp_path: Path, name: str, student: str):
+def test_a_files_name_gives_the_students_name(tmp_path: Path, name: str, student: str):
     path = write(tmp_path / name)
     assert find(path) == ([(student, path)], [])
 
@@ -152,7 +152,7 @@ def test_files_of_one_student_are_one_submission(tmp_path: Path):
     assert "liddellalice_LATE_12_399_c3_contracting-1.py" in "".join(both.notes)
 
 
-def test_names_that_are_one_on_other_disks_are_set_aside(tmp_path: Path):
+def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
     for name in ("Alice", "alice", "bob"):
         write(tmp_path / "hw" / name / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
@@ -195,7 +195,7 @@ def test_names_of_every_alphabet_are_graded(tmp_path: Path) -> None:
     assert set_aside(tmp_path / "hw") == (sorted(names), {})
 
 
-def test_a_name_in_composed_and_decomposed_letters_is_one(tmp_path: Path) -> None:
+def test_composed_and_decomposed_unicode_names_are_one_student(tmp_path: Path) -> None:
     write(tmp_path / "hw" / "jose\u0301" / "c3_contracting.py")
     assert set_aside(tmp_path / "hw") == (["jos\u00e9"], {})
     write(tmp_path / "hw" / "jos\u00e9" / "c3_contracting.py")
@@ -228,7 +228,7 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
     assert aside["loop"] == "hw/loop is a link and was not followed; put the files themselves there"
 
 
-def test_what_may_be_work_beside_the_folders_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     for name in ("bob", "carol.tar.gz", "dan.RAR", "eve.py"):
@@ -246,7 +246,7 @@ def nothing(*paths: Path) -> str:
     return str(error.value)
 
 
-def test_nothing_to_grade_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_path_without_submissions_gives_an_error_with_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "submissions/logs/run.txt")
     write(tmp_path / "notes.txt")
@@ -260,7 +260,7 @@ def test_nothing_to_grade_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Mo
     assert nothing(Path("notes.txt")) == "skipped notes.txt: it is not a .py file, a notebook (.ipynb) or a .zip"
 
 
-def test_one_useless_path_among_good_ones_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_useless_path_among_others_gives_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "README.md")
     write(tmp_path / "alice/c3_contracting.py")
@@ -277,7 +277,7 @@ def test_every_submission_that_is_found_can_be_read(tmp_path: Path):
     assert [sorted(read(path, student, EXERCISES).sources) for student, path in found] == [["c3_contracting"]] * 3
 
 
-def test_only_as_many_names_are_matched_as_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_only_a_limited_number_of_zip_member_names_is_matched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A .zip of 10,000 names took half a minute of the grader's own process."""
     monkeypatch.setattr(limits, "MAX_FILES", 3)
     write(tmp_path / "alice/work.zip", zipped({**{f"h{i}.py": "" for i in range(5)}, "hw/c3_contracting.py": ""}))

@@ -34,7 +34,7 @@ def zipped(path: Path, year: int = 2026, **manifest: object) -> Path:
     return dated(path, AT)
 
 
-def test_files_are_dated_and_the_newest_of_those_that_count_holds(tmp_path: Path) -> None:
+def test_the_newest_date_of_the_graded_files_counts(tmp_path: Path) -> None:
     dated(write(tmp_path / "sub" / "c3.py"), AT)
     dated(write(tmp_path / "c4.py"), AT.replace(hour=13))
     assert handed_in_at(tmp_path, ["sub/c3.py"]) == (AT, DATED)
@@ -43,11 +43,11 @@ def test_files_are_dated_and_the_newest_of_those_that_count_holds(tmp_path: Path
     assert handed_in_at(tmp_path, ["gone.py"]) is None and handed_in_at(tmp_path, []) is None
 
 
-def test_a_zip_has_times_of_its_own_and_a_stamp_goes_before_them(tmp_path: Path) -> None:
+def test_a_stamp_in_a_zip_overrides_the_zips_own_times(tmp_path: Path) -> None:
     plain = zipped(tmp_path / "a.zip")
     own = datetime(2026, 11, 1, 11).astimezone()
     assert handed_in_at(plain, ["a/c3.py", "a/c4.py"]) == (own, ZIPPED)
-    assert handed_in_at(tmp_path, ["a.zip/a/c4.py"]) == (own, ZIPPED)  # a zip in the student's folder
+    assert handed_in_at(tmp_path, ["a.zip/a/c4.py"]) == (own, ZIPPED)  # the zip may also be in the student's folder
     assert handed_in_at(zipped(tmp_path / "b.zip", 1980), ["a/c3.py"]) == (
         AT,
         DATED,
@@ -56,7 +56,7 @@ def test_a_zip_has_times_of_its_own_and_a_stamp_goes_before_them(tmp_path: Path)
     assert handed_in_at(stamped, ["a/c3.py"]) == (datetime(2026, 11, 1, 8, tzinfo=UTC), STAMP)
 
 
-def test_a_stamp_beside_unpacked_files_counts_too(tmp_path: Path) -> None:
+def test_a_stamp_beside_unpacked_files_counts(tmp_path: Path) -> None:
     write(tmp_path / "c3.py")
     write(tmp_path / MANIFEST, json.dumps({"submitted": AT.isoformat()}))
     assert handed_in_at(tmp_path, ["c3.py"]) == (AT, STAMP)
@@ -67,12 +67,14 @@ def test_a_stamp_beside_unpacked_files_counts_too(tmp_path: Path) -> None:
     [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"submitted": 1}', b'{"submitted": "2026-11-01"}',
      b'{"submitted": "0001-01-01T00:00:00+14:00"}', b'{"submitted": "9999-12-31T23:59:59-14:00"}'],
 )  # fmt: skip
-def test_a_stamp_that_is_none_is_passed_over(manifest: bytes) -> None:
+def test_an_unreadable_stamp_is_ignored(manifest: bytes) -> None:
     assert Parsers().stamp(manifest).time is None
 
 
 @given(st.binary(max_size=200), st.text(max_size=20))
-def test_no_submission_raises_an_error(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str) -> None:
+def test_finding_a_submission_time_raises_no_error_for_any_bytes(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
+) -> None:
     place = tmp_path_factory.mktemp("t")
     (place / "a.zip").write_bytes(b"PK\x03\x04" + data)
     (place / MANIFEST).write_bytes(data)

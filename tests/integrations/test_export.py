@@ -37,7 +37,7 @@ EVIL = ["=1+1", "+1", "-cmd", "@x", "\t=1", "＝1", "=HYPERLINK(1)\r\n", "'=1"]
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_no_cell_is_a_formula(evil: str, tmp_path: Path) -> None:
+def test_no_exported_cell_begins_like_a_formula(evil: str, tmp_path: Path) -> None:
     bad = result(status="failed", earned=0, reason=evil, label=evil)
     export.write_csv([report(evil, bad)], tmp_path / "a.csv")
     export.write_canvas([report(evil, bad)], tmp_path / "b.csv")
@@ -78,7 +78,7 @@ def test_canvas_has_a_column_per_module_and_points_possible(tmp_path: Path) -> N
     assert [(line[3], line[-1]) for line in lines[2:]] == [("ada", "2"), ("bob", "0")]
 
 
-def test_extensions_are_no_points_possible(tmp_path: Path) -> None:
+def test_extensions_add_nothing_to_points_possible(tmp_path: Path) -> None:
     export.write_canvas([report("ada")], tmp_path / "x.csv", frozenset({"e"}))
     assert table(tmp_path / "x.csv")[1][-1] == "0"
 
@@ -103,8 +103,9 @@ def test_a_bonus_goes_into_the_assignment_that_canvas_has(tmp_path: Path) -> Non
     assert (head[-1], possible[-1], line[-1]) == ("01_m bonus (993)", "0.00", "2")
 
 
-# As Canvas documents its export: students by name, ID, SIS ids and section; an assignment is "TITLE (NUMBER)"; a line of
-# points possible; columns that it computes itself come last, "(read only)" in the second line; and a test student.
+# Canvas documents this form of an export. A line has a student's name, ID, SIS ids and section. An assignment has
+# a column "TITLE (NUMBER)". Canvas computes the last columns, and marks them "(read only)" in the line of points
+# possible. The last line is Canvas's test student.
 GRADEBOOK = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,01_m (991),02_n (992),Current Score,Final Score
 ,,,,,Manual Posting,,,
     Points Possible,,,,,4.00,10.00,(read only),(read only)
@@ -121,7 +122,7 @@ def roster(tmp_path: Path) -> export.Roster:
     return export.Roster(tmp_path / "gradebook.csv")
 
 
-def test_grades_go_back_in_canvas_own_columns(roster: export.Roster, tmp_path: Path) -> None:
+def test_a_canvas_roster_keeps_its_own_columns_in_the_export(roster: export.Roster, tmp_path: Path) -> None:
     """The round trip: Canvas would read back its own students and assignment, and nothing else changes."""
     reports = [report("ada"), report("bob", result(earned=0, status="failed")), report("eve")]
     assert export.write_canvas(reports, tmp_path / "x.csv", roster=roster) == ["eve"]

@@ -26,7 +26,7 @@ def students(place: Path) -> list[str]:
         return [str(one.id) for one in other.students]
 
 
-def test_what_nbgrader_would_commit_row_by_row_is_committed_once(tmp_path: Path) -> None:
+def test_one_transaction_commits_all_rows_at_once(tmp_path: Path) -> None:
     place = tmp_path / "gradebook.db"
     with Gradebook(f"sqlite:///{place}") as gradebook:
         with one_transaction(gradebook):
@@ -38,7 +38,7 @@ def test_what_nbgrader_would_commit_row_by_row_is_committed_once(tmp_path: Path)
     assert students(place) == ["ada", "bo", "cy", "di"]
 
 
-def test_what_fails_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_error_in_a_transaction_discards_all_its_rows(tmp_path: Path) -> None:
     place = tmp_path / "gradebook.db"
     with Gradebook(f"sqlite:///{place}") as gradebook:
         with pytest.raises(ZeroDivisionError), one_transaction(gradebook):

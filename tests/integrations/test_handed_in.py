@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +14,14 @@ import pytest
 pytest.importorskip("nbgrader")
 
 from nbgrader.converters.base import BaseConverter
+from nbgrader.coursedir import CourseDirectory
 
 from grader.course.config import CourseError
 from grader.integrations.nbgrader import handed_in
+from grader.wire import limits
 
 
-def test_an_nbgrader_with_another_way_of_copying_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_nbgrader_that_copies_differently_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def init_assignment(self: Any, assignment_id: str) -> None: ...
 
     monkeypatch.setattr(BaseConverter, "init_assignment", init_assignment)
@@ -31,7 +34,7 @@ def test_an_nbgrader_with_another_way_of_copying_is_refused(monkeypatch: pytest.
 
 
 def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # So that it is restored afterwards.
+    # guard() replaces this method, and monkeypatch restores it after the test.
     monkeypatch.setattr(BaseConverter, "init_assignment", BaseConverter.init_assignment)
     handed_in.guard()
     (tmp_path / "submitted" / "bo").mkdir(parents=True)
@@ -47,14 +50,17 @@ def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyP
         log=SimpleNamespace(warning=lambda form, *words: said.append(form % words), info=lambda *words: None),
     )
     BaseConverter.init_assignment(here, "a", "bo")  # type: ignore[arg-type]
+    os.mkfifo(tmp_path / "timestamp.txt")
+    assert CourseDirectory.get_existing_timestamp(here, str(tmp_path)) is None  # type: ignore[arg-type]
     assert [path.name for path in (tmp_path / "autograded" / "bo").iterdir()] == ["notes.txt"]
     assert [line.split(": ")[1] for line in said] == [
         "book.db is a link and was not followed",
         "pipe is neither a file nor a folder and was not read",
+        "timestamp.txt is not a plain file, so it was not read as the submission's time",
     ]
 
 
-def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path: Path) -> None:
+def test_copying_leaves_out_links_lists_them_and_keeps_the_original(tmp_path: Path) -> None:
     folder = tmp_path / "bo"
     (folder / "data").mkdir(parents=True)
     (folder / "a.txt").write_text("a")
@@ -63,13 +69,15 @@ def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path:
     os.mkfifo(folder / "data" / "pipe")
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(str(folder / "s.sock"))
-    with handed_in.without_links(folder) as (plain, links):
+    with handed_in.without_links(folder) as (plain, links, _):
         assert sorted(p.relative_to(plain).as_posix() for p in plain.rglob("*")) == ["a.txt", "data"]
         assert links == {Path("data/all"): str(tmp_path), Path("gone"): "/nowhere"}
     assert not plain.exists() and (folder / "data" / "all").is_symlink()
 
 
-def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_deep_or_unreadable_folders_are_reported_and_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder without permissions, and one too deep for a path, ended grading for the students after it."""
     folder = tmp_path / "bo"
     (folder / "closed").mkdir(parents=True)
@@ -82,13 +90,75 @@ def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, m
         os.close(at)
         at = below
     os.close(at)
-    allowed = os.access  # permissions do not restrict root
+    allowed = os.access  # the test may run as root, who may open every folder, so it replaces os.access
     monkeypatch.setattr(
         "os.access", lambda path, mode: allowed(path, mode) and not (mode & os.X_OK and str(path).endswith("closed"))
     )
     closed, deep = handed_in.odd_files(folder)
     assert closed == "closed cannot be read by the grader"
-    assert deep.startswith("ddd") and deep.endswith("cannot be read by the grader")
-    with handed_in.without_links(folder) as (plain, links):
+    assert deep == f"{'d' * 200} holds a path of more than 500 characters, which was not copied"
+    with handed_in.without_links(folder) as (plain, links, _):
         assert (plain / "a.txt").is_file() and not (plain / "closed").exists() and links == {}
     assert handed_in.why_ungraded(folder, ["x"], lambda name: True) == "handed in without a notebook"
+
+
+def test_entries_over_a_limit_are_reported_and_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy of a sparse file, which takes no space in a submission, filled the disk."""
+    folder = tmp_path / "bo"
+    (folder / "sub").mkdir(parents=True)
+    for name, size in {"a.txt": 1 << 20, "big.bin": 1 << 40, "big.ipynb": 1 << 40, "z.txt": 1}.items():
+        (folder / name).touch()
+        os.truncate(folder / name, size)
+    for number in range(3):
+        (folder / "sub" / f"{number}.bin").write_bytes(bytes(1 << 20))
+    (folder.joinpath(*["d" * 200] * 3)).mkdir(parents=True)
+    monkeypatch.setattr(limits, "MAX_READ", (3 << 20) + 1)
+    deep = f"{'d' * 200} holds a path of more than 500 characters, which was not copied"
+    omitted = [
+        "big.bin is larger than 5 MiB and was not copied",
+        "big.ipynb is larger than 64 MiB and was not copied",
+        "sub/2.bin was not copied, because the submission has more than 3 MiB",
+    ]
+    assert sorted(handed_in.odd_files(folder)) == sorted([*omitted, deep])
+    said: list[str] = []
+    log = SimpleNamespace(warning=lambda form, *words: said.append(form % words))
+    handed_in.copy(str(folder), str(tmp_path / "to"), [], log)
+    files = ["a.txt", "sub/0.bin", "sub/1.bin", "z.txt"]
+    assert sorted(p.relative_to(tmp_path / "to").as_posix() for p in (tmp_path / "to").rglob("*.*")) == files
+    assert sorted(said) == [f"{folder}: {line}" for line in sorted([*omitted, deep])]
+    with handed_in.without_links(folder) as (plain, _, odd):
+        assert sorted(p.relative_to(plain).as_posix() for p in plain.rglob("*.*")) == files
+        assert sorted(odd) == sorted([*omitted, deep])
+    monkeypatch.setattr(limits, "MAX_ENTRIES", 3)
+    assert handed_in.odd_files(folder)[-1] == "more than 3 files and folders were submitted; the rest was not copied"
+
+
+def test_a_timestamp_that_holds_no_time_is_a_note_and_ends_no_batch(tmp_path: Path) -> None:
+    """nbgrader waited for ever at a pipe, and ended at a text, so the students after it were not graded."""
+    made = {
+        "none": lambda path: None,
+        "time": lambda path: path.write_text("2026-11-01 10:00:00.5 UTC"),
+        "empty": lambda path: path.write_text(""),
+        "pipe": os.mkfifo,
+        "folder": os.mkdir,
+        "link": lambda path: path.symlink_to("/dev/zero"),
+        "bytes": lambda path: path.write_bytes(b"\xff\0"),
+        "words": lambda path: path.write_text("yesterday"),
+        "year": lambda path: path.write_text("9" * 50 + "-01-01 10:00:00 UTC"),
+        "long": lambda path: path.write_text("2026-11-01 10:00:00 UTC" + " x" * 100),
+    }
+    found = {}
+    for name, make in made.items():
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / "timestamp.txt")
+        found[name] = handed_in.time_in(tmp_path / name)
+    at = datetime(2026, 11, 1, 10, 0, 0, 500_000)
+    assert found["none"] == found["empty"] == (None, []) and found["time"] == (at, [])
+    end = ", so it was not read as the submission's time"
+    refused = {
+        "pipe": f"timestamp.txt is not a plain file{end}",
+        "folder": f"timestamp.txt cannot be read (is a directory){end}",
+        "link": f"timestamp.txt is a link and was not followed; hand in the file itself{end}",
+    }
+    no_time = dict.fromkeys(["bytes", "words", "year", "long"], f"timestamp.txt holds no time{end}")
+    assert {name: note for name, (_, (note,)) in list(found.items())[3:]} == refused | no_time

@@ -117,17 +117,17 @@ def comments(root: Path, student: str) -> dict[str, str]:
 # -- the folder --------------------------------------------------------------------------------
 
 
-def test_points_of_the_cells_are_the_courses(course: Course, released: Path) -> None:
+def test_check_cells_have_the_points_of_the_course(course: Course, released: Path) -> None:
     marks = [c["metadata"].get("nbgrader", {}) for c in book_of(released)["cells"]]
     points = {m["grade_id"]: m["points"] for m in marks if m.get("grade")}
     assert points == {
         folder.check_cell(C1): course.exercise(C1).points,
         folder.check_cell(C3): course.exercise(C3).points,
-        folder.check_cell(C5): 0,  # an extension: extra credit
+        folder.check_cell(C5): 0,  # C5 is an extension, so its points are extra credit
     }
 
 
-def test_release_is_what_learners_are_given(course: Course, released: Path) -> None:
+def test_the_released_notebook_has_the_cells_of_the_learners_notebook(course: Course, released: Path) -> None:
     given = json.loads((course.root / "exercises" / MODULE / f"{MODULE}.ipynb").read_text())
     own = {c["id"]: "".join(c["source"]) for c in given["cells"]}
     for cell in book_of(released)["cells"]:
@@ -199,7 +199,7 @@ def test_only_what_changed_is_graded_again(course: Course, root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> None:
+def test_manual_scores_and_comments_survive_a_regrade(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
     with gradebook_of(root) as gradebook:
@@ -212,7 +212,7 @@ def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> N
         regrade()
         after = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
         assert [r[:5] for r in after] == [r[:5] for r in before]
-        assert next(r for r in after if 2.5 in r)[5]  # nbgrader asks for a second look
+        assert next(r for r in after if 2.5 in r)[5]  # nbgrader still marks the cell for a manual check
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
 
 
 @pytest.mark.slow
-def test_another_value_in_the_course_is_reported_before_anything_is_graded(course: Course, root: Path) -> None:
+def test_changed_points_are_reported_before_grading_starts(course: Course, root: Path) -> None:
     from grader.course.config import CourseError
 
     a_class(course, root)
@@ -342,7 +342,7 @@ USELESS: dict[str, bytes] = {
 
 
 @pytest.mark.slow
-def test_damage_costs_nothing_that_the_functions_are_worth(course: Course, root: Path) -> None:
+def test_a_damaged_notebook_keeps_the_points_of_its_functions(course: Course, root: Path) -> None:
     for hurt in [*HARMLESS, bad_metadata]:
         book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
         hurt(book)
@@ -370,7 +370,7 @@ def known_of(book: Book) -> list[Known]:
 
 
 @pytest.mark.parametrize("hurt", HARMLESS, ids=lambda h: h.__name__)
-def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
+def test_repair_restores_each_known_cell_once_and_notes_the_damage(
     hurt: Callable[[Book], None], course: Course, released: Path, tmp_path: Path
 ) -> None:
     known = known_of(book_of(released))
@@ -416,7 +416,7 @@ def report_of(**changes: Any) -> Report:
                   earned=0, pending=0, exercises=[exercise.model_copy(update=changes)])  # fmt: skip
 
 
-def test_a_graded_cell_that_is_not_ours_is_an_error_not_full_marks() -> None:
+def test_an_unknown_graded_cell_gets_an_error_and_no_points() -> None:
     cell = nbformat.v4.new_code_cell("", metadata={"nbgrader": {"grade": True, "solution": False, "grade_id": "mine"}})
     cells.fill([cell], report_of(), {}, {"mine": 3.0})
     assert [o.output_type for o in cell.outputs] == ["error"]
@@ -431,7 +431,7 @@ def test_a_grade_cell_says_one_plain_number_within_its_points(earned: float, num
 
 
 @pytest.mark.parametrize("earned", [float("nan"), float("inf")])
-def test_no_number_is_an_error_and_no_points(earned: float) -> None:
+def test_nan_or_infinite_points_give_an_error_and_no_points(earned: float) -> None:
     from nbgrader.utils import determine_grade
 
     report = report_of(earned=earned)
@@ -441,7 +441,7 @@ def test_no_number_is_an_error_and_no_points(earned: float) -> None:
     assert determine_grade(cell)[0] == 0
 
 
-def test_comments_are_text_to_markdown_and_to_html() -> None:
+def test_comments_are_escaped_for_markdown_and_html() -> None:
     from nbconvert.filters import markdown2html
 
     text = cells.comment(report_of().exercises[0], "t") or ""
@@ -469,7 +469,7 @@ def with_exchange(root: Path, place: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_through_the_exchange_and_back(course: Course, root: Path, tmp_path: Path) -> None:
+def test_the_exchange_carries_submissions_and_feedback(course: Course, root: Path, tmp_path: Path) -> None:
     student = with_exchange(root, tmp_path)
     own = tmp_path / "own"
     own.mkdir()
@@ -521,7 +521,7 @@ def test_zips_of_another_platform_are_collected(course: Course, root: Path) -> N
 
 
 @pytest.mark.slow
-def test_validate_says_which_checks_fail(course: Course, root: Path) -> None:
+def test_validate_reports_success_or_failed_checks(course: Course, root: Path) -> None:
     place = root / "release" / MODULE
     assert "failed" in nbgrader(place, "validate", f"{MODULE}.ipynb")
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
@@ -533,7 +533,7 @@ def test_validate_says_which_checks_fail(course: Course, root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> None:
+def test_no_solution_seed_or_answer_leaks_to_students(course: Course, root: Path) -> None:
     book = book_of(root)
     for n, choices in enumerate([{}, {C1: "left", C3: "left"}, {C5: "left"}]):
         classroom.hand_in(root, f"s{n}", MODULE, classroom.fill(book, course, MODULE, choices))
@@ -571,7 +571,7 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [2])
-def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: Path) -> None:
+def test_a_killed_batch_resumes_with_equal_results(kills: int, course: Course, root: Path) -> None:
     import signal
 
     classroom.make_class(course, root, MODULE, 5)
@@ -664,7 +664,7 @@ def test_grading_parses_no_submission(course: Course, root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_cases_that_need_review_are_named_with_the_reason(course: Course, root: Path) -> None:
+def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
     with gradebook_of(root) as gradebook:
@@ -698,7 +698,7 @@ def test_all_cases_that_need_review_are_named_with_the_reason(course: Course, ro
     }
     printed = shardlings(
         root, "nbgrader", "grade", ".", MODULE, fails=True
-    )  # the same result and the same output as before
+    )  # a second run has the same result and output as the first
     assert "class page, for the staff: " in printed
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
@@ -738,7 +738,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
 
 
 @pytest.mark.slow
-def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
+def test_the_grade_command_grades_a_released_notebook_without_notes(course: Course, root: Path) -> None:
     """Its ``check`` is nbgrader's, and a notebook of another module is beside it."""
     place = root / "hw" / "ada"
     place.mkdir(parents=True)
@@ -766,7 +766,7 @@ def with_links(root: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["autograde", "batch"])
-def test_links_are_named_and_never_followed(way: str, course: Course, root: Path) -> None:
+def test_links_are_reported_and_never_followed(way: str, course: Course, root: Path) -> None:
     a_class(course, root)
     with_links(root)
     if way == "batch":
@@ -778,7 +778,7 @@ def test_links_are_named_and_never_followed(way: str, course: Course, root: Path
     for step in ("autograded", "feedback"):
         names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
         assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
-    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # it reads the course from nbgrader_config.py
+    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # scan finds the course in nbgrader_config.py
     assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in printed and "3 leaks" in printed
 
 
@@ -812,7 +812,7 @@ def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: Path) -> None:
+def test_scan_finds_copies_of_the_gradebook_and_of_other_submissions(course: Course, root: Path) -> None:
     a_class(course, root)
     own = "# the way my grandmother multiplied, block by block"
     (root / "submitted" / "ada" / MODULE / "diary.txt").write_text(f"{own}\nx = 1\n")
@@ -917,7 +917,7 @@ SCRIPTS = """# Mine
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 @pytest.mark.parametrize("plugged", [True, False])
-def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
+def test_html_of_a_student_does_not_run_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
     """In the browser of the staff, and of the student. Without our setting the same page runs the script."""

@@ -78,28 +78,28 @@ def graded(root: Path) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_are_named(root: Path) -> None:
+def test_formgrader_points_settle_a_pending_answer_and_others_stay_listed(root: Path) -> None:
     page, own = graded(root)
-    assert page.count(f"by hand, in the formgrader: {NAME}/why_it_waits") == 2, (
+    assert page.count(f"to grade by hand in the formgrader: {NAME}/why_it_waits") == 2, (
         "ada and bob; there is nothing to read of cy"
     )
     assert "the staff reads this answer" in own["ada"] and "not answered yet" in own["cy"]
 
     give(root, "ada", 1.5, "no word of <b>waiting</b>")
     page, own = graded(root)
-    assert page.count("by hand, in the formgrader") == 1
+    assert page.count("to grade by hand in the formgrader") == 1
     assert "1.5" in own["ada"] and "set by hand by the staff, in nbgrader: no word of <b>waiting</b>" in own["ada"]
     assert "the staff reads this answer" not in own["ada"] and "the staff reads this answer" in own["bob"]
     assert exported(root) == {"ada": 1.5, "bob": 0, "cy": 0}
 
     give(root, "ada", None)
     page, own = graded(root)
-    assert page.count("by hand, in the formgrader") == 2 and "set by hand" not in own["ada"], "taken back"
+    assert page.count("to grade by hand in the formgrader") == 2 and "set by hand" not in own["ada"], "taken back"
 
     give(root, "ada", 2)
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
-    page, own = graded(root)  # a student who submits again keeps the points and needs review
+    page, own = graded(root)  # ada submitted again: she keeps the manual score, and needs review
     assert f"graded again, with a manual score of {NAME}/why_it_waits: check the score" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 
@@ -154,7 +154,7 @@ def mixed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as_in_nbgraders_sums(mixed: Path) -> None:
+def test_scores_by_hand_and_extra_credit_agree_with_nbgraders_sums(mixed: Path) -> None:
     _, own = graded(mixed)
     assert "1 of 3 points" in own["ada"] and "1 bonus point" in own["ada"] and exported(mixed) == {"ada": 2}
 
@@ -163,7 +163,7 @@ def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as
     assert "set by hand" not in own["ada"], "the sum of the exercise is not known while its words are to be read"
 
     give(mixed, "ada", 1, cell=folder.cell_name("plain", "plain_words"))
-    with gradebook_of(mixed) as gradebook:  # in the formgrader: a bonus is typed into the field for extra credit
+    with gradebook_of(mixed) as gradebook:  # in the formgrader, staff type a bonus into the field for extra credit
         words = gradebook.find_grade(folder.cell_name("extra", "extra_words"), MODULE, MODULE, "ada")
         assert words.max_score == 0
         assert words.needs_manual_grade
@@ -173,7 +173,7 @@ def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as
         page, own = graded(mixed)
         assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]
         assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2
-        assert "by hand, in the formgrader" not in page
+        assert "to grade by hand in the formgrader" not in page
         assert exported(mixed) == {"ada": 4}
 
 
@@ -225,7 +225,7 @@ def test_code_needs_grading_in_the_formgrader_though_its_own_cell_is_unchanged(t
     classroom.hand_in(root, "ada", MODULE, book)
 
     page, own = graded(root)
-    assert page.count("by hand, in the formgrader: halves/half_clear") == 1, "there is nothing to read of cy"
+    assert page.count("to grade by hand in the formgrader: halves/half_clear") == 1, "there is nothing to read of cy"
     assert "def half(n):" in own["ada"] and "needs grading" in own["ada"] and "not answered yet" in own["cy"]
     cell = folder.cell_name("halves", "half_clear")
     with gradebook_of(root) as gradebook:
@@ -235,5 +235,5 @@ def test_code_needs_grading_in_the_formgrader_though_its_own_cell_is_unchanged(t
         grade = gradebook.find_grade(cell, MODULE, MODULE, "ada")
         grade.manual_score, grade.needs_manual_grade = 1.5, False
     page, own = graded(root)
-    assert "by hand, in the formgrader" not in page and "2.5 of 3 points" in own["ada"]
+    assert "to grade by hand in the formgrader" not in page and "2.5 of 3 points" in own["ada"]
     assert exported(root) == {"ada": 2.5, "cy": 0}

@@ -20,7 +20,7 @@ def roster(folder: Path, text: str) -> Roster:
     return Roster(folder / "r.csv")
 
 
-def test_a_roster_of_ones_own_knows_students_by_id_and_mail(tmp_path: Path) -> None:
+def test_a_plain_roster_finds_students_by_id_and_email(tmp_path: Path) -> None:
     found = roster(tmp_path, PLAIN)
     assert found.plain and found.without([]) == ["alice", "bob"] and found.without(["ALICE"]) == ["bob"]
     assert [found.login(name) for name in ("Alice", "al@u.edu", "al", "zoe")] == ["alice", "alice", "alice", "zoe"]
@@ -37,7 +37,7 @@ def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> N
     assert found.without(["Zo\u00eb"]) == []
 
 
-def test_the_id_of_a_student_goes_before_the_beginning_of_an_address(tmp_path: Path) -> None:
+def test_a_student_id_takes_precedence_over_an_email_prefix(tmp_path: Path) -> None:
     """Bob's address made alice ambiguous: no roster had her, and her extension was lost."""
     found = roster(tmp_path, "id,email,extension\nalice,al@u.edu,2d\nbob,alice@other.edu,\n")
     assert found.login("Alice") == "alice" and found.extensions([])("alice") == {"*": timedelta(days=2)}
@@ -53,7 +53,7 @@ def test_a_gradebook_of_canvas_is_distinguished_by_its_header(tmp_path: Path) ->
     "text",
     [PLAIN.replace(",", ";"), PLAIN.replace("id,name", "ID,Name"), PLAIN.replace("\n", "\r\n"), PLAIN + "\n,,,,\n"],
 )
-def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
+def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> None:
     assert roster(tmp_path, text).without([]) == ["alice", "bob"]
 
 
@@ -64,7 +64,7 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
         ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
-        ("id,extensions\nada,2d\n", "has a column extensions; only one called extension is read"),
+        ("id,extensions\nada,2d\n", "has a column extensions, which is not read; call it extension"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
             r"r\.csv:2: more cells than columns; put quotes around cells that contain a separator",
@@ -72,12 +72,12 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
         ("id\n" + "x" * 200_000 + "\n", "is not a CSV: field larger"),
     ],
 )
-def test_a_roster_that_cannot_be_read_is_named(text: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_roster_gives_an_error_with_the_reason(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=said):
         roster(tmp_path, text)
 
 
-def test_an_extension_that_cannot_be_read_is_named_by_its_line(tmp_path: Path) -> None:
+def test_an_invalid_extension_is_reported_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=r"r\.csv:3: extension for '01_m', which is not a module"):
         roster(tmp_path, PLAIN).extensions(["02_n"])
 

@@ -13,9 +13,7 @@ from grader.judging.answers import judge
 from grader.judging.kinds.quantities import QuantityKind, is_close, numbers_of
 from tests.question import declare
 
-PLAUSIBLE = (
-    "not right, and no known misconception leads to it; the size is plausible, so look at the formula before the units"
-)
+PLAUSIBLE = "not right, and no known misconception leads to it; the size is plausible, so check the formula first, then the units"
 UNKNOWN = "not right, and no known misconception leads to it"
 KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
 
@@ -51,7 +49,7 @@ def test_right(raw):
         ("559 min", "the digits are right but the unit is not: you gave 559 min"),
         (5.59e-4, "the digits are right but the unit is not: you are off by a power of 1000"),
         ("0.559 us", "the digits are right but the unit is not: you are off by a power of 1000"),
-        (572.4, PLAUSIBLE),  # for times, kB and bits cannot be confused
+        (572.4, PLAUSIBLE),  # 559 · 1.024; a time is not measured in kB or KiB, so the factor 1.024 shows no mistake
         (533.1, PLAUSIBLE),
         (559 * 8, PLAUSIBLE),
         (-559, "the answer is positive, you gave -559 us"),
@@ -74,14 +72,14 @@ def test_wrong(raw, reason):
     [
         ("572.4 uB", KIB),
         ("533.1 uB", KIB),
-        (559 * 8, PLAUSIBLE),  # a factor of 8 may be an axis as well as bits per byte
+        (559 * 8, PLAUSIBLE),  # a factor of 8 may be the size of an axis, or the number of bits in a byte
         (559 / 8, PLAUSIBLE),
         (559 * 1.05, PLAUSIBLE),  # 21/20: a formula with N + 1 in place of N
         (559 * 43 / 42, PLAUSIBLE),
     ],
 )
 @pytest.mark.parametrize("unit", ["uB", "uB/s", "uB/token"])
-def test_bytes_are_mixed_up_only_where_there_are_any(raw, reason, unit):
+def test_factors_of_1_024_are_reported_as_kib_and_kb_mixed_up(raw, reason, unit):
     raw = raw.replace("uB", unit) if isinstance(raw, str) else raw
     assert verdict(raw, unit=unit).reason == reason
 
@@ -96,18 +94,18 @@ def test_bytes_are_mixed_up_only_where_there_are_any(raw, reason, unit):
         ((), 1000, True),
         ((125, 3), 1000, False),  # 8·125
         ((125, 3), 1e6, True),
-        ((140, 6), 1000, True),  # (140 + 1)·(6 + 1) is 987: near, but not as near as 1000
+        ((140, 6), 1000, True),  # the answer is off by 1000, which is nearer than (140 + 1)·(6 + 1) = 987
         ((4000, 4), 0.001, False),
     ],
 )
-def test_a_factor_that_comes_of_the_questions_numbers_is_no_mistake_in_the_unit(drawn, factor, named):
+def test_a_factor_from_the_drawn_numbers_is_not_taken_for_a_unit_mistake(drawn, factor, named):
     kind = QuantityKind("MB", 0.02, drawn=numbers_of({"mesh": {"x": drawn[:1]}, "n": drawn[1:], "chip": "v5e"}))
     assert ("unit is not" in (why := kind.why(kind.read(f"{3e-3 * factor!r} MB"), 3e3)) or why == KIB) == named
 
 
 @pytest.mark.parametrize("unit", ["", "chip", "token"])
 @pytest.mark.parametrize("factor", [2, 16, 1 / 100, 7000])
-def test_a_wrong_count_has_no_unit_to_look_at(unit, factor):
+def test_a_wrong_count_gets_no_remark_on_units(unit, factor):
     kind = QuantityKind(unit, 0.02)
     assert kind.why(kind.read(559 * factor), 559.0) == UNKNOWN
 
@@ -120,13 +118,13 @@ def test_a_known_misconception_gets_its_hint():
     assert result.expected == "559 us"
 
 
-def test_the_nearest_misconception_is_named():
+def test_the_nearest_misconception_gives_the_hint():
     """Both misconceptions are within tolerance of both answers; the nearer one speaks."""
     assert verdict(559 / 2 * 1.002).misconception == "both_ways"
     assert verdict(559 / 2 * 1.013).misconception == "nearly_both_ways"
 
 
-def test_the_right_answer_goes_before_every_misconception():
+def test_the_right_answer_takes_precedence_over_misconceptions():
     assert verdict(559 / 2 * 1.1, rtol=0.5).status == "passed"
 
 
@@ -143,7 +141,7 @@ def test_nan_never_passes():
 
 
 @pytest.mark.parametrize("answer", [math.nan, math.inf, 0.0, -1.0])
-def test_a_question_without_an_answer_is_ours(answer):
+def test_a_question_without_a_valid_answer_is_broken(answer):
     exercise = Exercise()
 
     @exercise.number(points=1, unit="us", params={"n": [1]})
@@ -159,7 +157,7 @@ def test_a_question_without_an_answer_is_ours(answer):
     )
 
 
-def test_a_question_in_no_known_unit_is_ours():
+def test_a_question_in_an_unknown_unit_is_broken():
     result = verdict(559, unit="elephants")
     assert result.status == "broken"
     assert result.reason.startswith(

@@ -55,7 +55,7 @@ def test_other_formulas_are_wrong_and_known_ones_get_their_hint() -> None:
 @pytest.mark.parametrize(
     "raw", ["V/W", 3, [], ["V"], {"dict": []}, {"formula": "V"}, {"formula": 3, "values": [1]}, {"type": "function"}]
 )
-def test_a_text_that_no_confined_process_evaluated_is_not_read(raw: Any) -> None:
+def test_only_formulas_evaluated_by_a_confined_process_are_read(raw: Any) -> None:
     question = asked().questions["gather_time"]
     assert judge(question, {"ways": 1}, [], raw).reason == "write the formula as a text in quotes"
 
@@ -76,8 +76,8 @@ def test_learners_read_the_symbols() -> None:
 @pytest.mark.parametrize(
     ("symbols", "told"),
     [
-        ({}, "symbols is empty: give at least one, with the values to draw from"),
-        (["X"], 'symbols is the list [\'X\'], not a dict such as {"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}'),
+        ({}, "`symbols` is empty: give at least one, with the values to draw from"),
+        (["X"], '`symbols` is the list [\'X\'], not a dict such as {"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}'),
         ({"2X": [1, 2, 3]}, "symbols: '2X' cannot be a symbol: use a name that Python does not define"),
         (
             {"max": [1, 2, 3]},
@@ -86,10 +86,10 @@ def test_learners_read_the_symbols() -> None:
         ({"X": "abc"}, "symbols: X has the str 'abc', not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 2, float("nan")]}, "symbols: X has the list [1, 2, nan], not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 1, 2]}, "symbols: X has 2 values: give 3 at least"),
-        ({"X": [1, 2, 3]}, "symbols: their values give 3 points to compare at: 8 at least are needed"),
+        ({"X": [1, 2, 3]}, "symbols: their values give 3 combinations to compare formulas at; give 8 at least"),
     ],
 )
-def test_what_cannot_be_asked_for_is_reported(symbols: Any, told: str) -> None:
+def test_invalid_declarations_of_formulas_are_reported(symbols: Any, told: str) -> None:
     with pytest.raises(AuthorError) as error:
         Exercise().formula(points=1, symbols=symbols)
     assert str(error.value) == told
@@ -103,7 +103,7 @@ def test_what_cannot_be_asked_for_is_reported(symbols: Any, told: str) -> None:
         ("1/(X - 4)", "'1/(X - 4)': the formula has no finite value for "),
     ],
 )
-def test_a_key_that_is_no_formula_is_told(value: Any, told: str) -> None:
+def test_a_key_that_is_not_a_formula_is_reported(value: Any, told: str) -> None:
     with pytest.raises(ValueError) as error:
         kind_of(asked().questions["gather_time"], {}).want(value)
     assert str(error.value).startswith(told)

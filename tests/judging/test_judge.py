@@ -60,7 +60,7 @@ def an_exercise() -> Exercise:
 
 
 def timed_exercise(public: bool) -> Exercise:
-    """Two checks of one program that is laid out in time, and fail."""
+    """Two checks of one program with a timeline; both fail."""
     exercise = Exercise(meshes=[{"x": 8}])
 
     @exercise.task
@@ -141,11 +141,11 @@ def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False) -> list
     return judge_checks(exercise, found, public=False)
 
 
-def test_what_goes_round_is_shown_once_at_the_sizes_that_learners_see() -> None:
+def test_ring_pictures_are_shown_once_and_only_for_public_sizes() -> None:
     first, second = ring_failures(lambda ask: True)
     assert [picture["title"] for picture in first.for_student().pictures] == ["actual rounds"]
     (rounds,) = rings_of(first)
-    assert rounds.rows[3][2] == (1, 2, 3, 0) and second.pictures == []
+    assert [cell.text for cell in rounds.rows[3][2]] == ["1", "2", "3", "0"] and second.pictures == []
     for hidden in ring_failures(lambda ask: ask.hidden):
         assert hidden.status == "failed" and hidden.pictures == []
 
@@ -187,7 +187,7 @@ def test_only_public_checks_are_judged_in_public() -> None:
     assert list(judged(an_exercise(), observed, public=True)) == ["value"]
 
 
-def test_what_comes_after_a_failure_is_blocked() -> None:
+def test_checks_after_a_failure_are_blocked() -> None:
     results = judged(an_exercise(), lambda ask: observed(ask, 3.0))
     assert statuses(results) == ["failed", "blocked", "blocked", "passed"]
     assert results["second"].reason == "not tried: first make 'it is doubled' pass"
@@ -213,7 +213,7 @@ def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
     return judged(an_exercise(), lambda ask: finding_of(ask) if ask.secret else observed(ask))
 
 
-def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them() -> None:
+def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
     reasons = {
         secretly(finding_of)["value"].model_dump_json()
         for finding_of in (
@@ -230,12 +230,12 @@ def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them()
     assert Result.model_validate_json(reasons.pop()).reason == WRONG_IN_SECRET
 
 
-def test_our_own_fault_on_secret_inputs_is_broken_and_says_nothing_of_them() -> None:
+def test_a_grader_fault_on_secret_inputs_reveals_nothing_about_them() -> None:
     result = secretly(lambda ask: Fault("broken", "XLA said 0.731"))["value"]
     assert (result.status, result.reason) == ("broken", BROKEN_IN_SECRET)
 
 
-def test_a_check_that_raises_on_secret_inputs_only_is_broken_and_says_nothing_of_them() -> None:
+def test_an_exception_in_a_check_on_secret_inputs_reveals_nothing() -> None:
     exercise = an_exercise()
 
     def check(seen: Any) -> None:
@@ -253,13 +253,13 @@ def test_a_fault_is_reported_with_its_line() -> None:
     assert cell["value"].reason == "cell 3, line 7: double: TypeError: no"
 
 
-def test_a_fault_of_ours_is_broken_and_so_is_all_that_waits_for_it() -> None:
+def test_a_grader_fault_breaks_the_check_and_all_later_ones() -> None:
     results = judged(an_exercise(), lambda ask: Fault("broken", "XLA died"))
     assert statuses(results) == ["broken", "broken", "broken", "passed"]
-    assert results["third"].reason == "waits for 'second', which the grader could not judge"
+    assert results["third"].reason == "waits for the check 'second', which the grader could not judge"
 
 
-def test_a_learners_fault_on_one_mesh_is_not_hidden_by_ours_on_another() -> None:
+def test_a_learners_fault_takes_precedence_over_a_grader_fault() -> None:
     def mixed(ask: Ask) -> Fault:
         return Fault("broken", "ours") if ask.mesh["x"] == 4 else Fault("raised", "TypeError: theirs")
 
@@ -400,7 +400,7 @@ def test_every_fault_but_ours_is_a_failure_worth_nothing(kind: str) -> None:
     assert results["third"].status == "blocked" and results["halved"].status == "passed"
 
 
-def test_an_authors_mistake_breaks_its_own_check_and_those_after_it_only() -> None:
+def test_an_authors_mistake_breaks_only_its_own_and_later_checks() -> None:
     exercise = an_exercise()
     object.__setattr__(exercise.checks["second"], "fn", lambda seen: seen.nothing)
     results = judged(exercise, observed)
@@ -410,7 +410,7 @@ def test_an_authors_mistake_breaks_its_own_check_and_those_after_it_only() -> No
     )
 
 
-def test_no_number_of_a_learners_breaks_a_check() -> None:
+def test_a_huge_returned_integer_fails_and_does_not_break_a_check() -> None:
     exercise = an_exercise()
     asks = plan(exercise, public=False, seed="s")
     found = [Answered(a, [Outcome(value=10**400) for _ in a.cases] if a.cases else observed(a)) for a in asks]
@@ -418,7 +418,7 @@ def test_no_number_of_a_learners_breaks_a_check() -> None:
     assert results["halved"].status == "failed"
 
 
-def test_a_references_error_is_an_outcome() -> None:
+def test_an_error_raised_by_the_reference_is_the_expected_outcome() -> None:
     task = an_exercise().tasks["half"]
     assert reference_outcome(task, {"n": 3}) == Outcome(value=1.5)
     assert reference_outcome(task, {"n": "x"}) == Outcome(error="TypeError")

@@ -104,17 +104,17 @@ def test_a_spec_is_read_in_every_form(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (P("x", "y"), "not right: these axes cut it, but not these dimensions"),
-        (P(None, ("x", "y")), "not right: these axes cut it, but not these dimensions"),
+        (P("x", "y"), "not right: these axes cut other dimensions of the array"),
+        (P(None, ("x", "y")), "not right: these axes cut other dimensions of the array"),
         (P("x"), "not right, and no known misconception leads to it"),
         (P(), "not right, and no known misconception leads to it"),
         ("P()", "not right, and no known misconception leads to it"),
         ("x", "not right, and no known misconception leads to it"),
-        (("x", "y"), "not right: these axes cut it, but not these dimensions"),
+        (("x", "y"), "not right: these axes cut other dimensions of the array"),
         (P(("y", "x")), "this is the answer of a known misconception"),
         (P("z"), "there is no axis 'z': the mesh has x, y"),
         ("P(x)", "not right, and no known misconception leads to it"),
-        ("P('x', 'x')", "the axis x is named twice: it cuts one dimension"),
+        ("P('x', 'x')", "the axis x is named twice: an axis cuts one dimension"),
         ("P('x'", "\"P('x'\" cannot be read: write it like P(\"x\", None)"),
         ("P(__import__('os'))", "\"P(__import__('os'))\" cannot be read: write it like P(\"x\", None)"),
         (3, 'an answer is a PartitionSpec: write it like P("x", None)'),
@@ -128,7 +128,7 @@ def test_a_spec_is_read_in_every_form(value: Any) -> None:
         ("  ", "not answered yet"),
     ],
 )  # fmt: skip
-def test_what_is_said_of_another_spec(value: Any, reason: str) -> None:
+def test_reasons_for_wrong_specs(value: Any, reason: str) -> None:
     result = judged("layout", value)
     assert (result.status, result.reason, result.earned) == ("failed", reason, 0)
     assert result.expected == "P(('x', 'y'))"
@@ -140,19 +140,23 @@ def test_what_is_said_of_another_spec(value: Any, reason: str) -> None:
         (P(("x", "y"), unreduced=frozenset({"z"})), "P(('x', 'y'), unreduced={'z'})", ""),
         ("P((x, y), unreduced={z})", "P(('x', 'y'), unreduced={'z'})", ""),
         ('P(("x", "y"), None, unreduced=frozenset({"z"}))', "P(('x', 'y'), unreduced={'z'})", ""),
-        (P(("x", "y")), "P(('x', 'y'))", "not right: other axes are unreduced"),
+        (P(("x", "y")), "P(('x', 'y'))", "not right: these are not the unreduced axes"),
         (
             P("x", unreduced=frozenset({"z"})),
             "P('x', unreduced={'z'})",
             "not right, and no known misconception leads to it",
         ),
         (P(unreduced=frozenset({"x"})), "P(unreduced={'x'})", "not right, and no known misconception leads to it"),
-        ("P('x', unreduced={'x'})", "", "the axis x is named twice: it cuts one dimension, or is unreduced"),
+        (
+            "P('x', unreduced={'x'})",
+            "",
+            "the axis x is named twice: an axis cuts one dimension, or is unreduced",
+        ),
         (P("x", unreduced=frozenset({"w"})), "", "there is no axis 'w': the mesh has x, y, z"),
         (P("x", reduced=frozenset({"z"})), "", 'an answer is a PartitionSpec: write it like P("x", None)'),
     ],
 )
-def test_unreduced_axes_count(value: Any, shown: str, reason: str) -> None:
+def test_unreduced_axes_must_agree(value: Any, shown: str, reason: str) -> None:
     exercise = Exercise()
 
     @exercise.spec(points=1, axes=["x", "y", "z"])
@@ -165,7 +169,7 @@ def test_unreduced_axes_count(value: Any, shown: str, reason: str) -> None:
     assert not shown or result.actual == f"read as {shown}"
 
 
-def test_the_order_of_a_tuple_is_named() -> None:
+def test_a_wrong_order_of_axes_in_a_tuple_is_reported() -> None:
     exercise = Exercise()
 
     @exercise.spec(points=1, axes=["x", "y"])
@@ -174,7 +178,9 @@ def test_the_order_of_a_tuple_is_named() -> None:
         return P(("x", "y"))
 
     reason = judge(layout, {}, [], composed_answer(P(("y", "x")))).reason
-    assert reason == "the right axes cut each dimension, in another order: the first axis of a tuple is the major one"
+    assert (
+        reason == "each dimension has the right axes, but a tuple has the wrong order: its first axis is the major one"
+    )
 
 
 ENTRY = st.sampled_from([None, "x", "y", "z"]) | st.permutations(["x", "y", "z"]).flatmap(
@@ -228,22 +234,22 @@ def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
         (8.0, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
         ("D", "read as D: Nothing at all.", "this is the answer of a known misconception"),
         ("nothing", "read as D: Nothing at all.", "this is the answer of a known misconception"),
-        ("E", None, "'E' is not an option: answer A, B, C or D or the text of one"),
-        ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one"),
-        ("C: an all-reduce", None, "'C: an all-reduce' is not an option: answer A, B, C or D or the text of one"),
-        (".", None, "'.' begins several options: answer A, B, C or D or the text of one"),
+        ("E", None, "'E' is not an option: answer A, B, C or D or the text of one option"),
+        ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one option"),
+        ("C: an all-reduce", None, "'C: an all-reduce' is not an option: answer A, B, C or D or the text of one option"),
+        (".", None, "'.' begins several options: answer A, B, C or D or the text of one option"),
         (True, None, "an answer is A, B, C or D or the text of an option"),
         (["A"], None, "an answer is A, B, C or D or the text of an option"),
-        ("x" * 5000, None, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one"),
+        ("x" * 5000, None, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one option"),
         ("", None, "not answered yet"),
     ],
 )  # fmt: skip
-def test_what_is_said_of_another_choice(value: Any, read: str | None, reason: str) -> None:
+def test_reasons_for_wrong_choices(value: Any, read: str | None, reason: str) -> None:
     result = judged("sent", value)
     assert (result.status, result.actual, result.reason) == ("failed", read, reason)
 
 
-def test_a_letter_means_what_the_learner_was_shown() -> None:
+def test_a_letter_refers_to_the_option_in_the_shown_order() -> None:
     for order in itertools.permutations(OPTIONS):
         drawn = {"n": 2, "order": list(order)}
         letter = "ABCD"[order.index("gather")]
@@ -264,12 +270,12 @@ def test_a_letter_means_what_the_learner_was_shown() -> None:
         (None, "blocked", "not answered yet"),
     ],
 )
-def test_what_no_right_answer_can_be_is_said_without_one(value: Any, status: str, reason: str) -> None:
+def test_impossible_answers_are_reported_before_grading(value: Any, status: str, reason: str) -> None:
     result = read_back(declare()[0], {"n": 2}, value)
     assert (result.status, result.earned, result.reason) == (status, 0, reason)
 
 
-def test_a_cell_of_a_table_that_cannot_be_right_is_named() -> None:
+def test_a_table_cell_that_cannot_be_right_is_reported() -> None:
     table = read_back(QUESTIONS["costs"], {"n": 2}, [["3 MiB", "5 us"], ["1 MiB", "7 KiB"]])
     assert (table.status, table.reason) == (
         "failed",
@@ -335,7 +341,7 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and no known misconception leads to it; the size is plausible, so look at the formula before the units"),
+        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and no known misconception leads to it; the size is plausible, so check the formula first, then the units"),
         ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: an amount of data was asked, you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
         ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no known misconception leads to it"),
@@ -360,14 +366,14 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
         ("[" * 1500, "the row all_gather is missing"),
     ],
 )  # fmt: skip
-def test_what_is_said_of_another_table(value: Any, reason: str) -> None:
+def test_reasons_for_wrong_tables(value: Any, reason: str) -> None:
     result = judged("costs", value)
     assert (result.status, result.reason) == ("failed", reason)
     assert result.expected == "all_gather: bytes = 1 MiB, time = 3 us; left over: bytes = 0 MiB, time = 5 us"
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.just(0.0) | st.floats(1e-9, 1e9))
-def test_what_is_written_is_read_again(first: float, second: float, third: float) -> None:
+def test_a_written_table_is_read_back(first: float, second: float, third: float) -> None:
     kind = kind_of(QUESTIONS["costs"], N)
     want = kind.want({"all_gather": {"bytes": first, "time": second}, "left over": {"bytes": third, "time": second}})
     for text in (kind.written(want), kind.shown(want)):
@@ -411,7 +417,7 @@ def test_any_text_is_read_or_refused(text: str, name: str) -> None:
     assert judged(name, text).status in ("passed", "failed")
 
 
-def test_what_a_learner_gets() -> None:
+def test_statements_of_questions_describe_the_answers_form() -> None:
     assert [heading(q) for q in QUESTIONS.values()] == [
         "a PartitionSpec",
         "one of A, B, C, D",
@@ -424,7 +430,7 @@ def test_what_a_learner_gets() -> None:
     assert shown["layout"] == "How is it cut in 1?\n\nAnswer with a PartitionSpec over x, y, such as P('x', None)."
     assert shown["sent"] == (
         "What is sent?\n\n- A: an all-reduce\n- B: 8 permutes\n- C: an all-gather of 2 parts\n- D: Nothing at all.\n\n"
-        "Answer with the letter or the text of one."
+        "Answer with the letter or the text of one option."
     )
     assert shown["costs"] == (
         'What does it cost?\n\nAnswer with a table, a dict of\n\n- "all_gather": {"bytes": ..., "time": ...}\n'
@@ -435,7 +441,7 @@ def test_what_a_learner_gets() -> None:
     )
 
 
-def test_another_students_answer_is_searched_where_no_student_guesses() -> None:
+def test_only_tables_are_compared_with_other_students_answers() -> None:
     others = {"bo": {"n": 2}, "cy": {"n": 1}}
     right = judged("costs", [[2, 3], [0, 5]], {"n": 2}).actual.removeprefix("read as ")
 
@@ -454,24 +460,24 @@ def test_another_students_answer_is_searched_where_no_student_guesses() -> None:
 @pytest.mark.parametrize(
     ("word", "what", "told"),
     [
-        ("spec", {"axes": "x"}, "axes is the str 'x', not a list of texts: write axes=[...]"),
-        ("spec", {"axes": []}, "axes is the list [], not the names of a mesh's axes such as [\"x\", \"y\"]"),
-        ("spec", {"axes": ["x", "x"]}, "axes is the list ['x', 'x'], not the names of a mesh's axes such as [\"x\", \"y\"]"),
+        ("spec", {"axes": "x"}, "`axes` is the str 'x', not a list of texts: write axes=[...]"),
+        ("spec", {"axes": []}, "`axes` is the list [], not the names of a mesh's axes such as [\"x\", \"y\"]"),
+        ("spec", {"axes": ["x", "x"]}, "`axes` is the list ['x', 'x'], not the names of a mesh's axes such as [\"x\", \"y\"]"),
         ("spec", {}, "exercise.spec: axes=... is missing"),
-        ("choice", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that guessing earns little"),
-        ("choice", {"options": ["one", "one", "two"]}, "options has 'one' twice"),
-        ("choice", {"options": "abc"}, "options is the str 'abc', not a list of texts: write options=[...]"),
-        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which shows the answer; name it after its text"),
+        ("choice", {"options": ["one", "two"]}, "`options` has 2 entries: give 3 at least, so that guessing earns little"),
+        ("choice", {"options": ["one", "one", "two"]}, "`options` has 'one' twice"),
+        ("choice", {"options": "abc"}, "`options` is the str 'abc', not a list of texts: write options=[...]"),
+        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which shows the answer; use a word of the entry's text as its key"),
         ("choice", {"options": ["one", "two", " "]}, "options: ' ' has the str ' ', not a line of 160 characters or fewer"),
-        ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "params has 'order', which is the order of the options: name it otherwise"),
-        ("table", {"columns": {}}, "columns is empty: give at least one, with its unit"),
-        ("table", {"columns": ["bytes"]}, 'columns is the list [\'bytes\'], not a dict such as {"bytes": "MiB", "time": "us"}'),
+        ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "`params` has 'order', which names the order of the options: choose another name"),
+        ("table", {"columns": {}}, "`columns` is empty: give at least one, with its unit"),
+        ("table", {"columns": ["bytes"]}, '`columns` is the list [\'bytes\'], not a dict such as {"bytes": "MiB", "time": "us"}'),
         ("table", {"columns": {"bytes": 3}}, "columns: bytes has the unit the int 3, not a text such as \"us\""),
-        ("table", {"columns": {"a b": "", "A_b": ""}}, "columns has names that are too similar: a b, A_b"),
+        ("table", {"columns": {"a b": "", "A_b": ""}}, "`columns` has names that are too similar: a b, A_b"),
         ("table", {"columns": dict.fromkeys("abcde", ""), "rows": list("abcde")}, "the table has 25 entries; one question can have at most 24"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_for_is_reported(word: str, what: dict[str, Any], told: str) -> None:
+def test_invalid_declarations_of_questions_are_reported(word: str, what: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         getattr(Exercise(), word)(points=1, **what)
     assert str(error.value) == told
@@ -532,13 +538,22 @@ def test_answers_of_a_wrong_kind_and_right_misconceptions_are_reported() -> None
 def test_options_that_look_alike_are_reported() -> None:
     same = {"options": {"a1": "{{ n }} hops", "a2": "2 hops", "a3": "none"}, "params": {"n": [1, 2]}}
     assert problems("choice", lambda n: "a2", **same) == [
-        "q: its options cannot be shown, in 1 of 2 variants, first n=2: "
-        "ValueError: the option '2 hops' cannot be distinguished from another option, or from a letter"
+        "q: the options cannot be shown, in 1 of 2 variants, first n=2: "
+        "ValueError: the option '2 hops' is equal to another option, or to the letter of an option"
     ]
     assert problems("choice", lambda: "b", options=["b", "two", "three"])[0].startswith(
-        "q: its options cannot be shown"
+        "q: the options cannot be shown"
     )
     assert "'m' is undefined" in problems("choice", lambda: "two", options=["one", "two", "{{ m }}"])[0]
+
+
+def test_backticks_in_options_are_ignored() -> None:
+    kind = ChoiceKind({"gather": "an all-gather of `A`", "none": "nothing"})
+    assert kind.read("an all-gather of A") == kind.read("an all-gather of `A`") == "gather"
+    assert kind.shown("gather") == "A: an all-gather of `A`"
+    assert problems("choice", lambda: "b1", options={"b1": "a ring", "b2": "`a ring`", "b3": "a line"})[0].startswith(
+        "q: the options cannot be shown"
+    )
 
 
 def test_the_text_of_an_option_is_read_before_the_key_of_another() -> None:
@@ -595,6 +610,44 @@ def test_each_right_number_earns_its_part(raw: Any, status: str, earned: float, 
     assert (result.status, result.earned) == (status, earned) and result.reason.startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("raw", "hint"),
+    [
+        ("2, 6, 10", "Twice too much."),
+        ("1, 6, 5", "Twice too much."),  # the other numbers are right
+        ("1, 6, 10", "Twice too much."),
+        ("2, 3, 5", "Either: Twice too much.\n\nOr: You took the slower link for b."),
+        ("1, 3, 10", ""),  # three misconceptions
+        ("2, 7, 5", ""),
+        ("1, 7, 10", ""),
+    ],
+)
+def test_a_table_gets_the_hints_of_the_misconceptions_that_give_all_its_wrong_numbers(raw: str, hint: str) -> None:
+    exercise = Exercise()
+
+    @exercise.table(points=1, columns={"a": "us", "b": "us", "c": "us"})
+    def times():
+        """How long does each part take?"""
+        return {"a": 1e-6, "b": 3e-6, "c": 5e-6}
+
+    @exercise.misconception(of=times)
+    def doubled():
+        """Twice too much."""
+        return {"a": 2e-6, "b": 6e-6, "c": 10e-6}
+
+    @exercise.misconception(of=times)
+    def last_twice():
+        """You counted the last part twice."""
+        return {"a": 1.5e-6, "b": 3e-6, "c": 10e-6}
+
+    @exercise.misconception(of=times)
+    def slower():
+        """You took the slower link for b."""
+        return {"a": 2e-6, "b": 9e-6, "c": 10e-6}
+
+    assert judge(times, {}, list(exercise.misconceptions.values()), raw).hint == hint
+
+
 def test_a_table_says_that_each_number_counts() -> None:
     question, _ = with_partial()
     assert render_question(question, {"n": 1}).endswith("\nEach right number earns its part of the points.")
@@ -606,5 +659,5 @@ def test_parts_of_thirds_are_rounded() -> None:
 
 
 def test_partial_is_true_or_false() -> None:
-    with pytest.raises(AuthorError, match=r"^partial is the str 'yes', not True or False$"):
+    with pytest.raises(AuthorError, match=r"^`partial` is the str 'yes', not True or False$"):
         Exercise().table(points=1, columns={"bytes": "MiB"}, params={"n": [1]}, partial="yes")  # pyright: ignore[reportArgumentType]

@@ -50,14 +50,14 @@ def judged(name: str, value: Any, partial: bool = False) -> Any:
     "value",
     ["B, D", "D B", "b,d", ["B", "D"], ("D", "B"), "['B', 'D']", "a ring; a torus", ["a torus", "B"], "a torus, ring"],
 )
-def test_several_are_read_however_they_are_written(value: Any) -> None:
+def test_several_options_are_read_in_every_form(value: Any) -> None:
     result = judged("wraps", value)
     assert (result.kind, result.status, result.earned) == ("several", "passed", 2)
     assert result.actual == "read as B: a ring; D: a torus" and result.expected == "B: a ring; D: a torus"
 
 
 @pytest.mark.parametrize("value", ["C, A, B", "c a b", list("CAB"), "send the edges; compute the inner part; wait"])
-def test_an_order_is_read_however_it_is_written(value: Any) -> None:
+def test_an_order_is_read_in_every_form(value: Any) -> None:
     result = judged("steps", value)
     assert (result.kind, result.status, result.earned) == ("order", "passed", 3)
 
@@ -71,21 +71,21 @@ def test_an_order_is_read_however_it_is_written(value: Any) -> None:
         ("wraps", "B, B", "'B: a ring' is listed twice"),
         ("wraps", "B, a ring", "'B: a ring' is listed twice"),
         ("wraps", ["B"] * 99, "'B: a ring' is listed twice"),
-        ("wraps", "B, Z", "'Z' is not an option: answer A, B, C or D or the text of one"),
-        ("wraps", "BD", "'BD' is not an option: answer A, B, C or D or the text of one"),
-        ("wraps", "Ｂ", "'Ｂ' is not an option: answer A, B, C or D or the text of one"),
+        ("wraps", "B, Z", "'Z' is not an option: answer A, B, C or D or the text of one option"),
+        ("wraps", "BD", "'BD' is not an option: answer A, B, C or D or the text of one option"),
+        ("wraps", "Ｂ", "'Ｂ' is not an option: answer A, B, C or D or the text of one option"),
         ("wraps", ["B", ["D"]], "an answer is A, B, C or D or the text of an option"),
         ("wraps", {"B", "D"}, 'an answer is a list of letters or texts: ["...", "..."]'),
         ("wraps", 3, 'an answer is a list of letters or texts: ["...", "..."]'),
-        ("wraps", "x" * 5_000_000, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one"),
+        ("wraps", "x" * 5_000_000, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one option"),
         ("wraps", None, "not answered yet"), ("wraps", [], "not answered yet"), ("wraps", " ", "not answered yet"),
         ("steps", "A, B, C", UNKNOWN),
         ("steps", "A, B", "'C: send the edges' is missing: list all 3 items"),
         ("steps", "A, B, A", "'A: compute the inner part' is listed twice"),
-        ("steps", "A, B, C, D", "'D' is not an option: answer A, B or C or the text of one"),
+        ("steps", "A, B, C, D", "'D' is not an option: answer A, B or C or the text of one option"),
     ],
 )  # fmt: skip
-def test_what_is_said_of_another_list(name: str, value: Any, reason: str) -> None:
+def test_reasons_for_wrong_lists(name: str, value: Any, reason: str) -> None:
     result = judged(name, value)
     assert (result.status, result.earned, result.reason) == ("failed", 0, reason)
 
@@ -135,7 +135,7 @@ def test_learners_read_the_options_the_form_and_the_rule() -> None:
     assert "share" not in render_question(asked(False).questions["wraps"], DRAWN["wraps"])
 
 
-def test_each_student_has_an_order_of_options_and_a_key_in_it() -> None:
+def test_keys_are_read_back_in_each_students_order_of_options() -> None:
     for question, student in itertools.product(asked(False).questions.values(), ("ada", "bo", "cy")):
         drawn = params_for(question, seed="s", student=student)
         kind = kind_of(question, drawn)
@@ -154,17 +154,17 @@ def test_a_list_of_all_options_is_never_right() -> None:
 @pytest.mark.parametrize(
     ("word", "what", "told"),
     [
-        ("several", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that guessing earns little"),
-        ("several", {"options": ["a", "b", "a"]}, "options has 'a' twice"),
-        ("several", {"options": list(map(str, range(27)))}, "options has 27: give 26 at most, because each has a letter"),
-        ("several", {"options": RINGS, "partial": 1}, "partial is the int 1, not True or False"),
-        ("order", {"items": ["one", "two"]}, "items has 2: give 3 at least, so that guessing earns little"),
-        ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which shows the answer; name it after its text"),
-        ("order", {"items": STEPS, "params": {"order": [1]}}, "params has 'order', which is the order of the options: name it otherwise"),
+        ("several", {"options": ["one", "two"]}, "`options` has 2 entries: give 3 at least, so that guessing earns little"),
+        ("several", {"options": ["a", "b", "a"]}, "`options` has 'a' twice"),
+        ("several", {"options": list(map(str, range(27)))}, "`options` has 27 entries: give 26 at most, because each entry has a letter"),
+        ("several", {"options": RINGS, "partial": 1}, "`partial` is the int 1, not True or False"),
+        ("order", {"items": ["one", "two"]}, "`items` has 2 entries: give 3 at least, so that guessing earns little"),
+        ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which shows the answer; use a word of the entry's text as its key"),
+        ("order", {"items": STEPS, "params": {"order": [1]}}, "`params` has 'order', which names the order of the options: choose another name"),
         ("order", {}, "exercise.order: items=... is missing"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_for_is_reported(word: str, what: dict[str, Any], told: str) -> None:
+def test_invalid_declarations_of_lists_are_reported(word: str, what: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         getattr(Exercise(), word)(points=1, **what)(lambda: 0)
     assert str(error.value) == told
@@ -176,13 +176,13 @@ def test_what_cannot_be_asked_for_is_reported(word: str, what: dict[str, Any], t
         ("wraps", ["ring", "loop"], "'loop' is not one of the options ring, tree, line, torus"),
         ("wraps", "ring", "'ring' is not a list of options"),
         ("wraps", ["ring", "ring"], "['ring', 'ring'] names an option twice"),
-        ("wraps", [], "no option would be right; add one such as 'none of these', so that some are right and some are not"),
-        ("wraps", list(RINGS), "all options would be right; add one such as 'none of these', so that some are right and some are not"),
+        ("wraps", [], "no option would be right; add an option such as 'none of these', so that some options are right and some are not"),
+        ("wraps", list(RINGS), "all options would be right; add an option such as 'none of these', so that some options are right and some are not"),
         ("steps", ["send"], "['send'] lacks wait, inner"),
         ("steps", {"send"}, "{'send'} has no order: return a list"),
     ],
 )  # fmt: skip
-def test_a_key_that_is_no_list_of_options_is_told(name: str, value: Any, told: str) -> None:
+def test_a_key_that_is_not_a_list_of_options_is_reported(name: str, value: Any, told: str) -> None:
     question: Question = asked(False).questions[name]
     with pytest.raises(ValueError) as error:
         kind_of(question, {}).want(value)

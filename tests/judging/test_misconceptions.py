@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 
 from grader.common.observation import Collective, Fault, Observation, Outcome
 from grader.exercise import Exercise, Misconception, normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_memory, expect_outcomes
+from grader.expect import Failure, expect_close, expect_collectives, expect_memory, expect_outcomes, expect_traffic
 from grader.judging.judge import judge_checks
-from grader.judging.misconceptions import Shown, fitting, with_hint
+from grader.judging.misconceptions import Shown, fitting
+from grader.judging.named import with_hint
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
 from tests.seen import collective, sharded
@@ -58,6 +59,12 @@ def an_exercise(dtype: str = "float32") -> Exercise:
         if seen.collectives[0].line:
             raise Failure(f"line {seen.collectives[0].line}: the {seen.collectives[0].kind} waits for a product")
 
+    @exercise.check(call, points=1)
+    def sent(seen):
+        """few bytes along each axis"""
+        expect_traffic(seen, at_most=1e6, axis="x")
+        expect_traffic(seen, at_most=1e6, axis="y")
+
     @exercise.check(cases, points=1)
     def halved(seen):
         """it is halved"""
@@ -90,21 +97,32 @@ def returned(*values: Any) -> list[Answered]:
     return [replace(a, finding=outcomes) if a.ask.cases else a for a in ran()]
 
 
+def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Shown]:
+    """Answer for misconceptions, by name, from the answers to all asks."""
+
+    def shown(misconception: Misconception, asks: Sequence[Ask]) -> Shown:
+        same = {ask.same for ask in asks}
+        return Shown([a for a in answers[misconception.name] if a.ask.same in same])
+
+    return shown
+
+
 def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
     """The misconceptions that explain why a check fails, of those that come to ``known``; ``b_of_a`` is a form of ``a``."""
-    misconceptions = []
+    misconceptions, answers = [], dict[str, list[Answered]]()
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
         task = exercise.tasks["half" if check == "halved" else "double"]
         form_of = name.partition("_of_")[2]
-        misconceptions.append((Misconception(name, f"{name}!", lambda: None, task, fails, form_of), Shown(answered)))
-    misconceptions = [(misconception, shown) for misconception, shown in misconceptions if check in misconception.fails]
+        answers[name] = answered
+        if check in fails:
+            misconceptions.append(Misconception(name, f"{name}!", lambda: None, task, fails, form_of))
     statuses = {r.name: r.status for r in judge_checks(exercise, submitted, public=False)}
     assert statuses[check] == "failed"
     return [
         misconception.name
         for misconception in fitting(
-            exercise.checks[check], Shown(submitted), statuses, misconceptions, exercise.checks
+            exercise.checks[check], Shown(submitted), statuses, misconceptions, exercise.checks, shown_of(answers)
         )
     ]
 
@@ -134,7 +152,7 @@ def test_the_same_wrong_values_are_the_same_mistake_for_all_messages() -> None:
     assert hint(ran(lambda a: 4 * a), **known) == []
 
 
-def test_a_mistake_that_says_what_it_gives_is_known_by_that_alone() -> None:
+def test_a_misconception_with_gives_is_matched_by_gives_alone() -> None:
     """Its own program may have drawn other numbers: what that came to is not compared."""
 
     def three_times(seen: Any) -> None:
@@ -142,17 +160,35 @@ def test_a_mistake_that_says_what_it_gives_is_known_by_that_alone() -> None:
 
     fails, task = ("value", "traffic"), EXERCISE.tasks["double"]
     known = [
-        (Misconception("tripled", "", lambda: None, task, fails, gives=three_times), Shown(ran(lambda a: 5 * a))),
-        (Misconception("zero", "", lambda: None, task, ("value",)), Shown(ran(lambda a: 0 * a))),
+        Misconception("tripled", "", lambda: None, task, fails, gives=three_times),
+        Misconception("zero", "", lambda: None, task, ("value",)),
     ]
+    shown = shown_of({"tripled": ran(lambda a: 5 * a), "zero": ran(lambda a: 0 * a)})
 
     def found(change: Change) -> list[str]:
         statuses, value = {"value": "failed", "traffic": "passed"}, EXERCISE.checks["value"]
-        return [s.name for s in fitting(value, Shown(ran(change)), statuses, known, EXERCISE.checks)]
+        return [s.name for s in fitting(value, Shown(ran(change)), statuses, known, EXERCISE.checks, shown)]
 
     assert found(lambda a: 3 * a) == ["tripled"]
     assert found(lambda a: 0 * a) == ["zero"]
     assert found(lambda a: 4 * a) == found(lambda a: 3 * a[:4]) == found(lambda a: np.nan * a) == []
+
+
+def test_a_misconception_that_differs_in_the_first_run_is_not_run_again() -> None:
+    task, value = EXERCISE.tasks["double"], EXERCISE.checks["value"]
+    answers = {"tripled": ran(lambda a: 3 * a), "zero": ran(lambda a: 0 * a)}
+    known = [Misconception(name, "", lambda: None, task, ("value",)) for name in answers]
+    asked: list[tuple[str, int]] = []
+
+    def shown(misconception: Misconception, asks: Sequence[Ask]) -> Shown:
+        asked.append((misconception.name, len(asks)))
+        return shown_of(answers)(misconception, asks)
+
+    submitted, statuses = Shown(ran(lambda a: 3 * a)), {"value": "failed"}
+    assert [m.name for m in fitting(value, submitted, statuses, known, EXERCISE.checks, shown)] == ["tripled"]
+    assert asked == [("tripled", 1), ("tripled", len(submitted.answered)), ("zero", 1)]
+    asked.clear()
+    assert fitting(value, Shown(ran()), statuses, known, EXERCISE.checks, shown) == [] and not asked
 
 
 def test_rounding_makes_no_difference() -> None:
@@ -173,13 +209,13 @@ def test_complex_values_are_compared_as_others_are() -> None:
 
 
 @pytest.mark.parametrize("fill", [np.nan, np.inf])
-def test_what_a_mistake_leaves_undefined_is_not_compared(fill: float) -> None:
+def test_undefined_values_of_a_misconception_are_not_compared(fill: float) -> None:
     tripled = ran(lambda a: 3 * a)
     assert hint(ran(spoilt(lambda a: 3 * a, fill)), tripled=tripled) == ["tripled"]
     assert hint(tripled, tripled=ran(spoilt(lambda a: 3 * a, fill))) == ["tripled"]
 
 
-def test_what_is_undefined_must_not_be_most_and_not_where_the_mistake_is_right() -> None:
+def test_mostly_undefined_values_match_no_misconception() -> None:
     tripled = ran(lambda a: 3 * a)
     assert hint(ran(spoilt(lambda a: 3 * a, np.nan, rows=7)), tripled=tripled) == []
     assert hint(ran(spoilt(lambda a: 2 * a, np.nan)), zero=ran(spoilt(lambda a: 2 * a, 0, rows=1))) == []
@@ -191,7 +227,7 @@ def test_nan_in_the_same_places_is_the_same_mistake() -> None:
     assert hint(ran(lambda a: a * np.nan), **known) == ["all"]
 
 
-def test_an_error_that_hardly_counts_says_nothing_of_its_cause() -> None:
+def test_a_barely_failing_error_gets_no_hint() -> None:
     rounded = ran(lambda a: 2 * a + 3e-5 * np.abs(a).max())
     assert hint(rounded, rounded=rounded) == []
 
@@ -205,11 +241,17 @@ def test_other_shapes_do_not_match() -> None:
 # -- what is found of a program ----------------------------------------------------------------
 
 
-def test_collectives_are_those_that_the_check_counts() -> None:
+def test_collectives_match_by_kind_axes_and_count() -> None:
     known = {"reduced": ran(lambda a: 2 * a, GATHER, collective("all_reduce", "x"))}
     assert hint(ran(lambda a: 2 * a, GATHER, collective("all_reduce", "x", line=3)), "traffic", **known) == ["reduced"]
     assert hint(ran(lambda a: 2 * a, GATHER, collective("all_reduce", "y")), "traffic", **known) == []
     assert hint(ran(lambda a: 2 * a, collective("all_reduce", "x", count=2)), "traffic", **known) == []
+
+
+def test_equal_bytes_match_only_along_the_same_axis() -> None:
+    over = {axis: ran(lambda a: 2 * a, GATHER, collective("permute", axis, sent=2_000_000)) for axis in "xy"}
+    assert hint(over["x"], "sent", along_x=over["x"]) == ["along_x"]
+    assert hint(over["y"], "sent", along_x=over["x"]) == []
 
 
 def test_memory_is_compared_roughly() -> None:
@@ -235,10 +277,17 @@ def test_a_misconception_that_fails_what_the_submission_passes_does_not_fit() ->
 # -- several that fit --------------------------------------------------------------------------
 
 
-def test_of_several_the_one_whose_other_results_agree() -> None:
+def test_other_results_decide_between_several_misconceptions() -> None:
     known = {"kept": ran(memory=4000), "kept_and_reduced": ran(lambda a: 2 * a, GATHER, memory=4000)}
     known["sent"] = ran(lambda a: 3 * a, memory=4000)
     assert hint(ran(lambda a: 3 * a, memory=4000), "memory", **known) == ["sent"]
+
+
+def test_collectives_in_common_decide_between_misconceptions_that_agree_equally_often() -> None:
+    weights, tokens = collective("all_gather", "x", bytes=128), collective("all_gather", "x", bytes=32)
+    known = {"weights": ran(lambda a: 2 * a, weights, weights), "tokens": ran(lambda a: 2 * a, tokens, tokens)}
+    assert hint(ran(lambda a: 2 * a, GATHER, tokens), "traffic", **known) == ["tokens"]
+    assert hint(ran(lambda a: 2 * a, GATHER, GATHER), "traffic", **known) == ["weights", "tokens"]
 
 
 def test_two_hints_that_fit_equally_are_both_shown_and_three_are_not() -> None:
@@ -250,7 +299,7 @@ def test_two_hints_that_fit_equally_are_both_shown_and_three_are_not() -> None:
 # -- forms of one mistake ----------------------------------------------------------------------
 
 
-def test_where_the_forms_of_a_mistake_differ_nothing_is_compared() -> None:
+def test_values_on_which_the_forms_of_a_mistake_differ_are_ignored() -> None:
     forms = {"junk": ran(spoilt(lambda a: 3 * a, 0)), "ones_of_junk": ran(spoilt(lambda a: 3 * a, 1))}
     for fill in (0, 7, np.nan):
         assert hint(ran(spoilt(lambda a: 3 * a, fill)), **forms) == ["junk"]
@@ -263,6 +312,15 @@ def test_a_program_that_is_like_one_form_makes_the_mistake() -> None:
     assert hint(ran(lambda a: 0.3 * a), **forms) == ["large"] and hint(ran(lambda a: 3 * a), **forms) == []
     nan = {"zero": ran(lambda a: 0 * a), "nan_of_zero": ran(lambda a: np.nan * a)}
     assert hint(ran(lambda a: np.nan * a), **nan) == ["zero"] and hint(ran(lambda a: 3 * a), **nan) == []
+
+
+def test_an_impossible_form_with_fewer_findings_does_not_exclude_the_other_forms() -> None:
+    """The third form raises an error instead of answers, and also fails ``value``, which the submission passes."""
+    error = Fault("raised", "TypeError: no")
+    raises = [replace(a, finding=error) if a.ask.cases else a for a in ran(lambda a: 3 * a)]
+    forms = {"a": returned(0, 1.5, 5), "b_of_a": returned(0, 1.5, 6)}
+    assert hint(returned(0, 1.5, 4), "halved", **forms) == ["a"]
+    assert hint(returned(0, 1.5, 4), "halved", **forms, c_of_a=raises) == ["a"]
 
 
 def test_a_form_has_the_task_checks_and_hint_of_the_first() -> None:
@@ -296,8 +354,16 @@ def test_the_same_error_is_the_same_mistake_for_all_shapes() -> None:
     assert hint(mine, mistaken=ran(lambda a: 3 * a)) == [] and hint(ran(lambda a: 3 * a), mistaken=theirs) == []
 
 
+def test_an_error_may_name_another_function() -> None:
+    mine = raised("shard_map applied to the function 'device' was given out_specs")
+    assert hint(mine, mistaken=raised("shard_map applied to the function '<lambda>' was given out_specs")) == [
+        "mistaken"
+    ]
+    assert hint(mine, mistaken=raised("shard_map applied to the function 'device' was given in_specs")) == []
+
+
 @pytest.mark.parametrize("kind", ["missing", "timeout", "untraceable", "crashed"])
-def test_only_an_error_that_was_raised_can_be_a_misconceptions(kind: str) -> None:
+def test_only_raised_errors_match_a_misconception(kind: str) -> None:
     assert hint(raised("the same", kind), mistaken=raised("the same", kind)) == []
 
 

@@ -66,31 +66,31 @@ def test_the_partner_has_the_sizes_the_mode_and_the_mesh() -> None:
         assert (beside.ask.check_vma, beside.ask.mesh, beside.ask.secret) == (one.ask.check_vma, {"x": 8}, False)
 
 
-def test_values_are_asked_for_wherever_their_program_is_timed() -> None:
+def test_timed_programs_are_also_asked_for_their_values() -> None:
     found = answered(exercise(), public=True)
     assert {a.ask.dims["I"] for a in found} == {11, 1024}
     assert all(a.ask.compared and a.ask.for_tracer([])["compared"] for a in found)
     assert paired(found) == found
 
 
-def test_an_equal_program_stays_and_another_one_is_a_fault_with_its_line() -> None:
+def test_a_timed_program_that_differs_is_refused_with_its_line() -> None:
     equal = answered(exercise())
     assert paired(equal) == equal
     faults = [a.finding for a in timed(paired(answered(exercise(), name="tanh")))]
     told = (
-        "the program that is timed is not the one whose values are judged: tanh of float32[1024] is timed, add of float32[11] "
-        "is judged. Write one program for all sizes: it must not decide by a shape"
+        "the program that is timed is not the one whose values are judged: the timed program has tanh of float32[1024] "
+        "where the judged program has add of float32[11]. Write one program for all sizes: it must not choose its operations by a shape"
     )
     assert faults[0] == Fault("refused", told, 7, "", ran=True) and len(faults) == 4
 
 
-def test_what_stopped_the_values_stops_the_time() -> None:
+def test_a_fault_of_the_values_is_also_the_fault_of_the_time() -> None:
     fault = Fault("raised", "ValueError: no", 3)
     found = [a if a.ask.of.timing else replace(a, finding=fault) for a in answered(exercise())]  # type: ignore[union-attr]
     assert all(a.finding == fault for a in timed(paired(found)))
 
 
-def test_a_program_too_large_to_be_compared_is_the_learners() -> None:
+def test_a_program_too_large_to_compare_fails_its_timing_check() -> None:
     made = exercise()
     found = [replace(a, finding=replace(a.finding, operations=None)) for a in answered(made)]  # type: ignore[type-var]
     assert {a.finding.message for a in timed(paired(found)) if isinstance(a.finding, Fault)} == {TOO_LARGE}

@@ -82,13 +82,13 @@ def test_reported_inputs_do_not_depend_on_the_seed_and_hidden_ones_do() -> None:
     assert secret[0] == secret[1] and not set(secret[0]) & set(secret[2])
 
 
-def test_a_check_more_does_not_change_the_inputs_of_the_others() -> None:
+def test_an_added_check_does_not_change_the_inputs_of_other_checks() -> None:
     with_it = [a for a in calls(an_exercise(), secret=True) if a.dims["I"] == 24]
     without = calls(an_exercise(second=False), secret=True)
     assert of_values(with_it) == of_values(without)
 
 
-def test_a_secret_ask_of_a_call_is_answered_by_the_program_of_an_open_one() -> None:
+def test_secret_asks_use_programs_that_were_already_asked_for() -> None:
     exercise = an_exercise()
     assert {a.program for a in calls(exercise, secret=True)} <= {a.program for a in calls(exercise, secret=False)}
 
@@ -126,7 +126,7 @@ def test_no_input_that_learners_have_is_secret() -> None:
         assert not set(of_values([a for a in asks if a.secret])) & set(of_values([a for a in asks if not a.secret]))
 
 
-def test_what_a_check_is_called_with_does_not_depend_on_where_the_others_stand() -> None:
+def test_inputs_of_a_check_do_not_depend_on_the_order_of_checks() -> None:
     exercise = an_exercise()
     before = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
     exercise.checks = dict(reversed(exercise.checks.items()))
@@ -168,7 +168,7 @@ def a_function(hidden: Any = None) -> Exercise:
     return exercise
 
 
-def test_cases_that_anybody_can_draw_follow_the_public_ones_and_secret_ones_are_asked_apart() -> None:
+def test_seedless_cases_follow_public_ones_and_secret_cases_are_separate() -> None:
     exercise = a_function(lambda rng: [{"n": int(rng.integers(1 << 40))} for _ in range(3)])
     (public,) = plan(exercise, public=True, seed="s")
     (shown, secret), (shown_again, again), (shown_other, other) = (plan(exercise, public=False, seed=s) for s in "sst")
@@ -230,7 +230,7 @@ def test_a_missing_size_is_the_authors_fault() -> None:
         exercise.call(f, a=normal("I", "J"), dims={"I": 4})
 
 
-def test_a_generator_depends_on_seed_and_place_and_does_not_mix_them_up() -> None:
+def test_a_generator_depends_on_seed_and_place_separately() -> None:
     drawn = {s + "|" + w: rng(s, w).integers(1 << 62) for s, w in (("a", "b"), ("ab", ""), ("", "ab"), ("a", "c"))}
     assert len(set(drawn.values())) == 4
     assert rng("a", "b").integers(1 << 62) == drawn["a|b"]

@@ -31,7 +31,7 @@ def test_bad_texts_and_bad_values_are_found():
         return 1 / (n - 1)
 
     assert list(question_problems(odd, exercise.misconceptions.values())) == [
-        "odd: the text does not render, in 2 of 2 variants, first n=0: UndefinedError: 'm' is undefined",
+        "odd: the text of the question does not render, in 2 of 2 variants, first n=0: UndefinedError: 'm' is undefined",
         "odd: the right answer has no finite positive value, in 1 of 2 variants, first n=0: "
         "ValueError: 0.0 is not a finite positive number",
         "odd: fails has no finite positive value, in 2 of 2 variants, first n=0: "
@@ -48,7 +48,7 @@ def test_questions_without_variants_or_unit_are_found():
     ]
 
 
-def test_only_so_many_variants_are_looked_at(monkeypatch):
+def test_the_number_of_examined_variants_is_limited(monkeypatch):
     monkeypatch.setattr(problems, "VARIANT_CAP", 10)
     question, misconceptions = declare(params={"n": range(1, 100)})
     assert "in 10 of 10 variants" in next(question_problems(question, misconceptions))
@@ -62,5 +62,5 @@ def test_a_question_without_numbers_of_its_own_has_no_first_variant():
         """Why?"""
         return " "
 
-    told = "same_for_all: the right answer has no text: ValueError: ' ' is not a text; return a good answer, for the graders"
+    told = "same_for_all: the right answer has no text: ValueError: ' ' is not a text; return an example of a good answer for the staff"
     assert told in list(question_problems(exercise.questions["same_for_all"], []))

@@ -78,7 +78,7 @@ from grader.judging.units import BadAnswer, parse, unit_of
         ({"magnitude": 2, "units": "dimensionless"}, "", 2, "a plain number"),
     ],
 )
-def test_what_is_read(raw, unit, value, dimension):
+def test_numbers_with_units_are_read(raw, unit, value, dimension):
     answer = parse(raw, unit)
     assert answer.value == pytest.approx(value, rel=1e-12)
     assert answer.dimension == dimension
@@ -125,7 +125,7 @@ def test_what_is_read(raw, unit, value, dimension):
         ({"magnitude": 1, "units": "s" * 1000}, "the unit 'sssss"),
     ],
 )
-def test_what_is_refused(raw, text):
+def test_unreadable_answers_are_refused_in_one_line(raw, text):
     with pytest.raises(BadAnswer) as error:
         parse(raw, "us")
     assert str(error.value).startswith(text)

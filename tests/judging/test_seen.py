@@ -52,13 +52,13 @@ def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
     assert [(a.name, a.due.name) for a in (params["b"], params["w"])] == [
         ("params['b']", "bfloat16"), ("params['w']", "float32"),
     ]  # fmt: skip
-    assert (loss.name, loss.due) == ("loss", None)  # the arguments do not determine the dtype
+    assert (loss.name, loss.due) == ("loss", None)  # the arguments do not determine the dtype of the loss
     grads = seen.grads["params"]
     assert [grads[n].name for n in ("b", "w")] == ["the gradient of params['b']", "the gradient of params['w']"]
     assert grads["b"].due.name == "bfloat16" and seen.params["w"].dtype == np.float64 and seen.steps == []
 
 
-def test_a_step_begins_with_what_the_one_before_returned() -> None:
+def test_a_step_begins_with_the_results_of_the_previous_step() -> None:
     first, *_ = found = answered(an_exercise(steps=3), 1.0, 2.0, 3.0)
     (seen,) = seen_of(first, public=False)
     assert [step.params["w"][0] for step in seen.steps[1:]] == [1, 2]
@@ -70,14 +70,14 @@ def test_a_step_begins_with_what_the_one_before_returned() -> None:
     assert [len(runs) for runs in secret] == [2] and all(len(run.steps) == 3 for run in secret[0])
 
 
-def test_only_what_is_not_fed_goes_into_later_steps() -> None:
+def test_later_steps_receive_only_arguments_that_are_not_fed_back() -> None:
     ask = plan(an_exercise(steps=3), public=False, seed="s")[0]
     assert [list(one) for one in ask.inputs] == [["params", "x"], ["x"], ["x"]]
     assert [a.shape for a in ask.arrays()[0]] == [(2,), (4,), (4,), (4,), (4,)]
     assert ask.for_tracer([])["fed"] == [[0, 0], [1, 1]]
 
 
-def test_what_a_learner_returns_does_not_break_the_next_steps_check() -> None:
+def test_no_returned_value_breaks_the_check_of_the_next_step() -> None:
     def look(seen: Any) -> None:
         for step in seen.steps:
             expect_close(step.out[1], np.exp(step.params["w"]).sum() * 0 + 1e5, dtype="float32")
@@ -85,7 +85,7 @@ def test_what_a_learner_returns_does_not_break_the_next_steps_check() -> None:
     exercise = an_exercise(look, steps=2)
     (result,) = judge_checks(exercise, answered(exercise, 1e5), public=False)
     assert (result.status, result.reason) == (
-        "failed", "step 2: loss: the results of the step before lead to NaN or infinite values",
+        "failed", "step 2: loss: the results of the previous step lead to NaN or infinite values",
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def question(**options):
     return area
 
 
-def test_draws_never_change():
+def test_draws_equal_recorded_values():
     """These are what past reports were judged by: a change of the draw is a change of every learner's question."""
     area = question()
     drawn = [params_for(area, seed="2027", student=s) for s in ("ada", "bo", None)]
@@ -68,7 +68,7 @@ def test_a_student_called_shared_is_a_student():
     assert any(differ)
 
 
-def test_draws_respect_where():
+def test_draws_satisfy_the_where_condition():
     even = question(where=lambda n, m: n % 2 == 0)
     assert all(params_for(even, seed="a", student=str(i))["n"] % 2 == 0 for i in range(50))
     with pytest.raises(AuthorError, match="area: no parameters satisfy its `where`"):
@@ -111,7 +111,7 @@ NUMBERS = st.sampled_from([10, 20, 20.0, 30, 40, 41, 60, 80, 80.5])
     ),
     texts=st.lists(st.one_of(NUMBERS.map(lambda n: f"{n * 20} us"), st.just("1 MiB"), st.just("?")), max_size=5),
 )
-def test_a_class_is_held_against_draws_as_it_would_be_against_students(params, texts):
+def test_other_students_answers_are_found_from_draws_alone(params, texts):
     area = question()
     drawn = OfAClass(area, params)
     for text in texts:
@@ -175,11 +175,12 @@ def failing(d1, fn, *, public: bool) -> set[str]:
                 check.fn(Seen(mesh={}, outcomes=outcomes, public=public))
             except Failure:
                 failed.add(check.name)
-    return {name for name in failed if not failed & set(d1.checks[name].after)}  # later checks are blocked
+    # Leave out checks that a failed check blocks.
+    return {name for name in failed if not failed & set(d1.checks[name].after)}
 
 
 @pytest.mark.parametrize("public", [True, False])
-def test_the_function_of_d1_is_proved_by_its_mutants(d1, public):
+def test_mutants_fail_the_checks_of_the_d1_function(d1, public):
     seen = {c.name for c in d1.checks.values() if c.public or not public}
     assert failing(d1, d1.tasks["axis_collective_time"].fn, public=public) == set()
     assert failing(d1, lambda **_: None, public=public) == {n for n in seen if not d1.checks[n].after}

@@ -26,7 +26,7 @@ def test_a_module_that_is_not_there_is_reported_where_it_is_used(traced: Callabl
     ]
 
 
-def test_what_uses_an_absent_module_at_the_top_is_left_out_and_reported(traced: Callable[..., Any]) -> None:
+def test_a_top_level_use_of_an_absent_module_is_skipped_and_reported(traced: Callable[..., Any]) -> None:
     text = (
         "from __future__ import annotations\nimport plot_not_there as plt\nplt.plot([1])\nfig, ax = plt.subplots(\n    2)\n"
         "ax[0].plot()\ndef f(a: Unknown, *, mesh):\n    return a\n"
@@ -47,12 +47,12 @@ def test_what_uses_an_absent_module_at_the_top_is_left_out_and_reported(traced: 
         ("from . import sibling", "ImportError: attempted relative import with no known parent package"),
     ],
 )
-def test_a_misspelt_import_is_an_error_as_ever(traced: Callable[..., Any], line: str, message: str) -> None:
+def test_a_misspelt_import_is_an_error(traced: Callable[..., Any], line: str, message: str) -> None:
     (fault,) = traced(f"{line}\ndef f(a, *, mesh): ...\n", A).loading
     assert fault["message"].startswith(message) and "/" not in fault["message"]
 
 
-def test_a_module_that_may_not_be_read_is_not_there_either(traced: Callable[..., Any], monkeypatch: Any) -> None:
+def test_an_unreadable_module_counts_as_absent(traced: Callable[..., Any], monkeypatch: Any) -> None:
     class Refusing:
         def find_spec(self, name: str, *rest: Any) -> None:
             if name == "forbidden_module":
@@ -62,7 +62,7 @@ def test_a_module_that_may_not_be_read_is_not_there_either(traced: Callable[...,
     assert traced("import forbidden_module\ndef f(a, *, mesh):\n    return a\n", A).program
 
 
-def test_the_import_statement_calls_what_takes_the_place_of_import() -> None:
+def test_the_import_statement_calls_the_replaced_builtin() -> None:
     """``builtins.__import__`` is replaced in the namespace of one source only."""
     own, space, notes = builtins.__import__, {"__name__": "theirs"}, []
     with stood_in(space, lambda *note: notes.append(note), lambda file, line: line == 2):

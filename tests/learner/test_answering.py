@@ -213,7 +213,9 @@ def test_gradients_come_after_the_result(traced: Callable[..., Any]) -> None:
 def test_a_near_name_is_suggested(traced: Callable[..., Any]) -> None:
     made = load({"name": "a", "chunks": [["a.py", "def matmul_locals(a): ..."]]}, 5)
     reply, _ = answer({"kind": "array", "task": "matmul_local"}, made, 5)
-    assert reply["fault"]["message"] == ("matmul_local is not defined; is matmul_locals meant to be it? rename it")
+    assert reply["fault"]["message"] == (
+        "matmul_local is not defined; if matmul_locals is this function, rename it to matmul_local"
+    )
 
 
 def test_every_case_has_an_outcome_of_its_own(traced: Callable[..., Any]) -> None:
@@ -225,12 +227,12 @@ def test_every_case_has_an_outcome_of_its_own(traced: Callable[..., Any]) -> Non
     }  # fmt: skip
 
 
-def test_kinds_of_a_plain_error_are_itself(traced: Callable[..., Any]) -> None:
+def test_an_error_is_reported_with_its_class_and_base_classes(traced: Callable[..., Any]) -> None:
     (found,) = traced("def f(n): raise KeyError(n)\n", cases=[{"n": 1}]).reply["values"]
     assert found["kinds"] == ["KeyError", "LookupError"]
 
 
-def test_what_is_not_plain_is_reported(traced: Callable[..., Any]) -> None:
+def test_a_returned_value_that_is_not_plain_is_reported(traced: Callable[..., Any]) -> None:
     (found,) = traced("def f(n): return object()\n", cases=[{"n": 1}]).reply["values"]
     assert found["error"] == "NotPlain" and found["message"] == "returned something that is of type object"
 

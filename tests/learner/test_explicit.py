@@ -66,14 +66,14 @@ def kinds(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], bool]]:
         ),
     ],
 )  # fmt: skip
-def test_what_types_ask_for_the_compiler_sends(
+def test_the_compiler_adds_the_collectives_that_types_require(
     explicit: Callable[..., Traced], text: str, arrays: tuple, sent: list[str]
 ) -> None:
     header = run(explicit(text, *arrays), *drawn(*arrays))
     assert kinds(header) == [(kind, ("x",), True) for kind in sent]
 
 
-def test_a_sum_that_is_not_made_is_no_result(explicit: Callable[..., Traced]) -> None:
+def test_a_result_with_unreduced_axes_is_refused(explicit: Callable[..., Traced]) -> None:
     header = run(explicit(PRODUCT.format("P(None, None, unreduced={'x'})"), A, B), *drawn(A, B))
     assert "is a sum over them missing?" in header["fault"]["message"]
 
@@ -89,14 +89,14 @@ def f(a, *, mesh):
     assert "AssertionError" in explicit(text, A, axis_types="auto").fault["message"]
 
 
-def test_what_types_leave_open_is_an_error_of_the_learners_line(explicit: Callable[..., Traced]) -> None:
+def test_an_ambiguous_sharding_type_is_an_error_with_its_line(explicit: Callable[..., Traced]) -> None:
     fault = explicit("def f(a, b, *, mesh):\n    return a @ b", A, B).fault
     assert (fault["line"], fault["type"]) == (7, "ShardingTypeError")
     fault = explicit("def f(a, *, mesh):\n    return lax.with_sharding_constraint(a, P('x', None))", A).fault
     assert "Please use `jax.sharding.reshard`" in fault["message"]
 
 
-def test_a_mesh_with_other_axes_is_reported_as_such(explicit: Callable[..., Traced]) -> None:
+def test_an_own_mesh_without_explicit_axes_is_reported(explicit: Callable[..., Traced]) -> None:
     text = """
 def f(a, *, mesh):
     own = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -111,7 +111,7 @@ def f(a, *, mesh):
     )
 
 
-def test_a_shard_map_has_manual_axes_as_ever(explicit: Callable[..., Traced]) -> None:
+def test_axes_in_a_shard_map_are_manual(explicit: Callable[..., Traced]) -> None:
     text = "def f(a):\n    return lax.psum(a, 'x')"
     from jax.sharding import PartitionSpec as P
 
@@ -135,7 +135,7 @@ def test_the_cotangent_has_the_type_of_the_result(explicit: Callable[..., Traced
 
 
 def test_axis_types_are_declared_by_name() -> None:
-    with pytest.raises(AuthorError, match='axis_types is the str \'manual\', not "auto" or "explicit"'):
+    with pytest.raises(AuthorError, match='`axis_types` is the str \'manual\', not "auto" or "explicit"'):
         Exercise().task(axis_types="manual")
-    with pytest.raises(AuthorError, match='axis_types is None, not "auto" or "explicit"'):
+    with pytest.raises(AuthorError, match='`axis_types` is None, not "auto" or "explicit"'):
         Exercise().body(out_specs=(), axis_types=None)  # type: ignore[arg-type]

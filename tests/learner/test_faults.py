@@ -39,7 +39,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_cannot_be_traced_is_reported_in_one_line_with_its_line(traced: Callable[..., Any], name: str) -> None:
+def test_an_untraceable_program_is_reported_with_its_line(traced: Callable[..., Any], name: str) -> None:
     text, kind, message = FAULTS[name]
     fault = traced(text, A).fault
     assert fault["kind"] == kind
@@ -48,17 +48,17 @@ def test_what_cannot_be_traced_is_reported_in_one_line_with_its_line(traced: Cal
         assert (fault["file"], fault["line"]) == ("a.py", line_of(text, "# here"))
 
 
-OWN_MESHES = {  # JAX reports an error without naming the mesh that should have been used
+OWN_MESHES = {  # for these meshes, JAX's error does not name the mesh that the learner should use
     "explicit": ("jax.make_mesh((4, 2), ('x', 'y'))", "uses a mesh of its own, with Explicit axes (the default of jax.make_mesh)"),
     "other_axes": ("Mesh(np.array(jax.devices()), ('x',))", "uses a mesh (x=8) of its own"),
-    "fewer_devices": ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
-    "another_order": ("Mesh(np.array(jax.devices()[::-1]).reshape(4, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
+    "fewer_devices": ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('x', 'y'))", "uses a mesh of its own, with other devices, or with its devices in another order"),
+    "another_order": ("Mesh(np.array(jax.devices()[::-1]).reshape(4, 2), ('x', 'y'))", "uses a mesh of its own, with other devices, or with its devices in another order"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OWN_MESHES)
 @pytest.mark.parametrize("where", ["a name of its own", "at the top", "no name"])
-def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str, where: str) -> None:
+def test_use_of_an_own_mesh_is_reported(traced: Callable[..., Any], name: str, where: str) -> None:
     made, what = OWN_MESHES[name]
     top, inside, used = {
         "a name of its own": ("", f"mesh = {made}", "mesh"),
@@ -73,7 +73,7 @@ def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str,
     assert message.endswith(f"{what}; use the mesh that the task gets, (x=4, y=2)"), message
 
 
-def test_of_a_mesh_that_is_not_the_trouble_nothing_is_reported(traced: Callable[..., Any]) -> None:
+def test_an_unrelated_own_mesh_is_not_mentioned(traced: Callable[..., Any]) -> None:
     unused = f"{IMPORTS}MESH = jax.make_mesh((8,), ('d',))\ndef f(a, *, mesh):\n    "
     for text in (
         f"{unused}return jax.shard_map(lambda a: a, mesh=mesh, in_specs=P('x', 'q'), out_specs=P('x', 'y'))(a)\n",
@@ -107,7 +107,7 @@ def test_a_message_that_cannot_be_shown_does_no_harm(traced: Callable[..., Any])
 
 
 @pytest.mark.parametrize("result", ["'a'", "print", "[a, 'a']"])
-def test_no_path_of_ours_is_reported(traced: Callable[..., Any], result: str) -> None:
+def test_messages_contain_no_path_of_the_grader(traced: Callable[..., Any], result: str) -> None:
     """A report holds no path, so that it is equal wherever it was made."""
     message = traced(f"def f(a, *, mesh):\n    return {result}\n", A).fault["message"]
     assert "answering.py" not in message and "/" not in message
@@ -122,12 +122,12 @@ def test_long_messages_are_cut(traced: Callable[..., Any]) -> None:
     assert len(fault["message"]) < 700 and fault["message"].endswith("xxx...")
 
 
-def test_a_name_with_callback_in_it_is_no_callback(traced: Callable[..., Any]) -> None:
+def test_a_function_name_with_callback_in_it_is_not_refused(traced: Callable[..., Any]) -> None:
     fault = traced("def f(a, *, mesh):\n    return my_callback(a)\n", A).fault
     assert (fault["kind"], fault["message"]) == ("raised", "NameError: name 'my_callback' is not defined")
 
 
-def test_where_the_time_ran_out_is_not_reported(traced: Callable[..., Any]) -> None:
+def test_a_timeout_is_reported_without_file_and_line(traced: Callable[..., Any]) -> None:
     """The cell in which time runs out depends on chance."""
     cells = ["def one(): pass", "def f(a, *, mesh):\n    while True: one()\n"]
     fault = traced(cells, A, seconds=0.2).fault

@@ -87,7 +87,7 @@ def test_a_body_gets_and_gives_trees(ran: Callable) -> None:
         ("None", "returned None, expected (loss, {'b', 'w'})"),
     ],
 )
-def test_another_structure_is_reported_in_one_line(returned: str, told: str) -> None:
+def test_a_result_of_wrong_structure_is_reported_in_one_line(returned: str, told: str) -> None:
     call = a_call(returns=("loss", like("params", "grads")))
     assert fault(call, f"{SIMPLE}    return {returned}\n") == told
 
@@ -113,7 +113,7 @@ def test_a_loss_that_is_a_python_number_has_gradients_of_zero(ran: Callable) -> 
     assert loss == 1.5 and not x.any() and x.shape == X.shape
 
 
-def test_what_has_no_cotangent_is_auxiliary(ran: Callable) -> None:
+def test_results_without_a_cotangent_are_auxiliary(ran: Callable) -> None:
     call = a_call(returns={"count": "count", "y": "y"}, wrt=["x"], cotangent={"count": None, "y": normal(2, 3)})
     ct = np.full((2, 3), 2, np.float32)
     count, y, x = ran(call, SIMPLE + "    return {'y': y, 'count': jnp.argmax(y) * 0 + 7}\n", [B, W, X, ct])
@@ -121,7 +121,7 @@ def test_what_has_no_cotangent_is_auxiliary(ran: Callable) -> None:
     np.testing.assert_allclose(x, ct @ W.T)
 
 
-def test_looks_at_a_leaf_are_answered(ran: Callable) -> None:
+def test_the_sharding_of_a_leaf_can_be_inspected(ran: Callable) -> None:
     call = a_call(returns="y")
     (y,) = ran(
         call, "def f(params, x, *, mesh):\n    print(params['w'].sharding)\n    return x @ params['w']\n", [B, W, X]

@@ -43,14 +43,14 @@ def test_a_line_is_counted_in_its_cell(traced: Callable[..., Any]) -> None:
     assert (fault["file"], fault["line"]) == ("cell 2", 3)
 
 
-def test_the_cell_that_stopped_before_a_task_is_named(traced: Callable[..., Any]) -> None:
+def test_an_undefined_task_is_reported_with_the_cell_that_stopped(traced: Callable[..., Any]) -> None:
     fault = traced(["y = 1", "import jax.nowhere_to_be_found\ndef f(a, *, mesh):\n    return a\n"], A).fault
     assert fault["message"] == (
         "f is not defined: cell 2 stopped at line 1: ModuleNotFoundError: No module named 'jax.nowhere_to_be_found'"
     )
 
 
-def test_loading_for_ever_is_reported(traced: Callable[..., Any]) -> None:
+def test_endless_loading_is_reported_as_a_timeout(traced: Callable[..., Any]) -> None:
     made = traced("while True: pass\n", A, seconds=0.3)
     assert [f["kind"] for f in made.loading] == ["timeout"]
 
@@ -60,7 +60,7 @@ def test_future_imports_of_the_grader_are_not_inherited(traced: Callable[..., An
     assert cases.reply["values"] == [{"value": "<class 'int'>"}]
 
 
-def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devices: int) -> None:
+def test_a_state_is_that_after_a_chunk_or_the_last_definition(devices: int) -> None:
     cells = ["def f(): return X\nX = 1", "X = 2\ng = lambda: X", "def f(): return 10 * X\nX = 3", "X = 4\ndel g"]
     program = load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
 

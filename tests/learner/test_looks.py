@@ -30,7 +30,7 @@ def test_a_program_that_depends_on_made_up_values_is_refused(traced: Callable[..
     assert (fault["line"], fault["file"]) == (9, "a.py")
 
 
-def test_in_a_shard_map_and_in_a_jit_arrays_say_no_more_than_to_any_caller(traced: Callable[..., Any]) -> None:
+def test_arrays_in_shard_map_and_jit_have_no_sharding_attribute(traced: Callable[..., Any]) -> None:
     for wrapped in ("jax.jit(local)", 'jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))'):
         text = f"{IMPORTS}def f(a, *, mesh):\n    def local(a):\n        print(a.sharding)\n        return a\n    return {wrapped}(a)\n"
         fault = traced(text, A).fault
@@ -38,12 +38,12 @@ def test_in_a_shard_map_and_in_a_jit_arrays_say_no_more_than_to_any_caller(trace
         assert "The 'sharding' attribute is not available on traced array" in fault["message"]
 
 
-def test_looks_are_answered_for_the_gradients_too(traced: Callable[..., Any]) -> None:
+def test_inspection_works_for_gradients(traced: Callable[..., Any]) -> None:
     text = f"{IMPORTS}def f(a, *, mesh):\n    c = a * a\n    assert c.sharding.spec == P('x', 'y') == a.sharding.spec\n    return c\n"
     assert traced(text, A, wrt=("a",), cotangent=A).program
 
 
-def test_what_looks_see_is_the_layout_that_a_call_would_show(traced: Callable[..., Any]) -> None:
+def test_inspected_layouts_are_those_of_a_real_call(traced: Callable[..., Any]) -> None:
     text = (
         f"{IMPORTS}def f(a, *, mesh):\n    c = jax.device_put(a, NamedSharding(mesh, P('y')))\n"
         "    assert c.sharding == NamedSharding(mesh, P('y')) and c.addressable_shards[0].data.shape == (4, 16)\n"
@@ -53,7 +53,7 @@ def test_what_looks_see_is_the_layout_that_a_call_would_show(traced: Callable[..
     assert traced(text, A).program
 
 
-def test_looks_are_limited(traced: Callable[..., Any]) -> None:
+def test_the_number_of_inspections_is_limited(traced: Callable[..., Any]) -> None:
     text = f"{IMPORTS}def f(a, *, mesh):\n    for i in range(17):\n        a.sharding\n    return a\n"
     fault = traced(text, A).fault
     assert "The 'sharding' attribute is not available" in fault["message"] and fault["line"] == line_of(
@@ -61,7 +61,7 @@ def test_looks_are_limited(traced: Callable[..., Any]) -> None:
     )
 
 
-def test_what_looks_know_of_jaxs_own_is_still_there(devices: int) -> None:
+def test_jax_still_has_the_internals_that_inspection_uses(devices: int) -> None:
     """``Tracer._trace``, and the type name of an unused result: this test notices if JAX renames them."""
     traces = []
 

@@ -20,7 +20,7 @@ from tests.learner.texts import A
 def test_a_loop_that_never_ends_is_reported(traced: Callable[..., Any]) -> None:
     fault = traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.3).fault
     assert (fault["kind"], fault["message"]) == ("timeout", "did not finish within 0.3 s")
-    assert fault["line"] is None  # the line where time ran out is random, and reports must be equal
+    assert fault["line"] is None  # no line, because time runs out on a random line and reports must be reproducible
 
 
 def test_swallowing_every_exception_does_not_swallow_the_time_limit(traced: Callable[..., Any]) -> None:
@@ -28,14 +28,14 @@ def test_swallowing_every_exception_does_not_swallow_the_time_limit(traced: Call
     assert traced(text, A, seconds=0.3).fault["kind"] == "timeout"
 
 
-def test_the_timer_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
+def test_the_timer_is_restored_after_a_timeout(traced: Callable[..., Any]) -> None:
     before = signal.getsignal(signal.SIGPROF)
     traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.1)
     assert signal.getsignal(signal.SIGPROF) is before
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
-def test_a_timer_that_ends_early_ends_nothing(traced: Callable[..., Any]) -> None:
+def test_an_early_timer_signal_does_not_end_a_program(traced: Callable[..., Any]) -> None:
     """The system's timer counts ticks of other processes; the process's own clock decides."""
     text = "import os, signal\ndef f(a, *, mesh):\n    os.kill(os.getpid(), signal.SIGPROF)\n    return a\n"
     assert traced(text, A, seconds=60).reply == {"program": True}
@@ -44,7 +44,7 @@ def test_a_timer_that_ends_early_ends_nothing(traced: Callable[..., Any]) -> Non
 @pytest.mark.parametrize(
     ("system", "counted"), [(KERNEL_SECONDS / 2, 3.0), (KERNEL_SECONDS, 3.0), (KERNEL_SECONDS + 2, 5.0)]
 )
-def test_the_kernels_time_counts_from_a_second_on(
+def test_system_time_counts_only_beyond_the_allowance(
     system: float, counted: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time to hand out memory depends on the machine's load."""
@@ -66,7 +66,7 @@ def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeyp
     assert mlir.make_ir_context() is mlir.make_ir_context()
 
 
-def test_the_context_that_children_share_is_where_jax_lowers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jax_lowers_in_the_context_that_children_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """``mlir.make_ir_context`` is replaced: this test notices if JAX makes its contexts elsewhere."""
     from jax._src.interpreters import mlir
 

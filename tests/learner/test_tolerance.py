@@ -17,7 +17,7 @@ from tests.learner.test_answering import STYLES
 from tests.learner.texts import IMPORTS, A
 
 
-def test_jax_is_as_it_was_after_learner_code(traced: Callable[..., Any]) -> None:
+def test_jax_settings_are_restored_after_learner_code(traced: Callable[..., Any]) -> None:
     before, had, frames = jax.debug.print, hasattr(jax.lax, "pvary"), jax.config.values["jax_traceback_filtering"]
     traced(IMPORTS + STYLES["prints_left_in"], A)
     traced("raise ValueError", A)
@@ -25,7 +25,7 @@ def test_jax_is_as_it_was_after_learner_code(traced: Callable[..., Any]) -> None
     assert jax.config.values["jax_traceback_filtering"] == frames
 
 
-def test_jax_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
+def test_every_stand_in_is_removed_after_tracing(traced: Callable[..., Any]) -> None:
     """Every stand-in is removed, and no mesh, setting or inspection of one ask reaches the next."""
     owners = [jax, jax.debug, jax.lax, jax.sharding, jax.profiler, jax.distributed, type(jax.config), Tracer, jax.set_mesh]  # fmt: skip
     before = [dict(o.__dict__) for o in owners]
@@ -36,7 +36,7 @@ def test_jax_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
     assert jax._src.mesh.thread_resources.env.physical_mesh.empty  # type: ignore[attr-defined]
 
 
-def test_a_mesh_set_by_one_ask_is_not_in_force_for_the_next(devices: int) -> None:
+def test_a_mesh_set_by_one_ask_is_unset_for_the_next(devices: int) -> None:
     text = (
         f"{IMPORTS}def g(): jax.set_mesh(jax.make_mesh((8,), ('x',)))\ndef h(): return jax.sharding.get_mesh().empty\n"
     )
@@ -45,7 +45,7 @@ def test_a_mesh_set_by_one_ask_is_not_in_force_for_the_next(devices: int) -> Non
     assert [answer(ask, program, 20)[0] for ask in asks] == [{"values": [{"value": None}]}, {"values": [{"value": True}]}]  # fmt: skip
 
 
-def test_jax_still_has_what_the_stand_ins_take_the_place_of() -> None:
+def test_jax_still_has_every_function_that_stand_ins_replace() -> None:
     """If this fails, JAX has changed: see ``tolerance`` and ``looks``, and also run ``test_styles``."""
     assert isinstance(jax.set_mesh, type) and callable(jax._src.core.trace_state_clean)  # type: ignore[attr-defined]
     assert "jax_num_cpu_devices" in jax.config.values  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def test_every_name_that_is_replaced_is_one_of_jaxs(devices: int) -> None:
     assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # the function that ``_anywhere`` replaces
 
 
-def test_in_place_of_jaxs_own_stand_ins_are_what_is_called(devices: int) -> None:
+def test_stand_ins_are_called_instead_of_jaxs_functions(devices: int) -> None:
     before = jax.config.values["jax_enable_x64"]
     with tolerant_jax():
         for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
@@ -82,6 +82,6 @@ def test_in_place_of_jaxs_own_stand_ins_are_what_is_called(devices: int) -> None
             pass
         assert jax.make_jaxpr(lambda x: (jax.set_mesh(None), x)[1])(
             1.0
-        )  # JAX's own set_mesh refuses this during a trace
+        )  # JAX's own set_mesh raises an error during a trace
         assert jax.device_get(jax.numpy.ones(2)).tolist() == [1, 1]
     assert jax.config.values["jax_enable_x64"] == before

@@ -97,7 +97,7 @@ def make_report(*exercises: ExerciseReport, **changes) -> Report:
     base = {
         "student": "alice",
         "course": "shardlings 2025.1",
-        "versions": {"jax": "0.10.2", "jaxlib": "0.10.2", "shardlings": "0.1.0"},
+        "versions": {"jax": "0.10.2", "jaxlib": "0.10.2", "shardlings": "0.2.0"},
         "isolation": "sandlock",
         "backend": "cpu, 8 devices",
         "fingerprint": "3f" * 32,

@@ -56,14 +56,14 @@ def test_a_short_name_is_covered_as_a_whole_word() -> None:
     assert covered.reason == f"{COVERED}_c3.py: {COVERED}'s carbon about"
 
 
-def test_text_of_the_course_stays() -> None:
+def test_text_of_the_course_is_not_anonymised() -> None:
     """With a student called scatter, labels and hints with this word stay, because they come from the course."""
     report = make_report(exercise([layout_failure()]), student="scatter")
     (kept,) = Anonymous({"scatter": "student-0001"}).report(report).exercises[0].results
     assert (kept.label, kept.hint) == (layout_failure().label, layout_failure().hint)
 
 
-def test_scores_are_the_same_and_no_time_is_reported() -> None:
+def test_anonymous_reports_keep_scores_and_omit_submission_times() -> None:
     late = HandIn(module="03_matmuls", submitted="2026-11-02T14:00:00+00:00", source="s", penalty=1, text="14 h late")
     extra = exercise([result("a", points=2)], exercise="c5_choose", extension=True)
     report = make_report(exercise([result("v", points=2)]), extra, points=2, earned=3, hand_ins=[late], student="ada")
@@ -73,13 +73,13 @@ def test_scores_are_the_same_and_no_time_is_reported() -> None:
     assert "14 h" not in render_html(shown, audience="staff")
 
 
-def test_pages_lead_to_each_other() -> None:
+def test_the_anonymous_index_links_to_every_page() -> None:
     pages = shown()
     links = [v for n, v in Nesting(pages["index.html"]).attributes if n == "href" and v.startswith("./")]
     assert {link.removeprefix("./") for link in links} == set(pages) - {"index.html"}
 
 
-def test_pseudonyms_are_kept_drawn_and_never_shared() -> None:
+def test_pseudonyms_are_stable_random_and_unique() -> None:
     first = assign(["ann", "bea"], {})
     again = assign(["bea", "cat", "ann"], first)
     assert {s: again[s] for s in first} == first

@@ -24,7 +24,7 @@ def of(**answers: Result) -> list[Report]:
     return [make_report(exercise([answer]), student=name) for name, answer in answers.items()]
 
 
-def test_answers_are_counted_by_what_they_are() -> None:
+def test_answers_are_counted_by_kind() -> None:
     (found,) = answers_of(
         of(
             ann=right(),
@@ -46,7 +46,7 @@ def test_answers_are_counted_by_what_they_are() -> None:
     assert (at_the_edge.other, at_the_edge.right) == (1, 0)  # 3700 times too small
 
 
-def test_only_right_answers_stand_in_the_middle() -> None:
+def test_the_middle_bar_holds_only_right_answers() -> None:
     (found,) = answers_of(of(ann=right("read as 373 us"), bea=wrong("read as 380 us"), cat=wrong("read as 370 us")))
     middle = len(found.bars) // 2
     assert [(bar.right, bar.other) for bar in found.bars[middle - 1 : middle + 2]] == [(0, 1), (1, 0), (0, 1)]
@@ -59,13 +59,13 @@ def test_an_answer_that_is_not_a_positive_number_is_off_the_scale(actual: str) -
     assert answer_histogram(found).columns == ()
 
 
-def test_choices_checks_and_what_was_not_handed_in_have_no_histogram() -> None:
+def test_only_submitted_numbers_have_a_histogram() -> None:
     left = make_report(exercise([number()], handed_in=False))
     choice = make_report(exercise([result(kind="choice"), result("value")]))
     assert answers_of([left, choice]) == []
 
 
-def test_a_picture_says_what_it_shows() -> None:
+def test_a_histogram_has_a_description_and_bars_to_scale() -> None:
     (found,) = answers_of(of(ann=right(), bea=number(), cat=number()))
     drawn = answer_histogram(found)
     assert drawn.alt == "1 of 3 answers right; 2 answers by the misconception one_way"

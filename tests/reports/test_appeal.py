@@ -6,7 +6,7 @@ from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
 from tests.reports.example_reports import EVIL, Nesting, evil_report, exercise, layout_failure
 
 
-def test_expected_and_actual_layouts_are_drawn_and_it_says_for_whom_it_is() -> None:
+def test_an_appeal_page_draws_both_layouts_and_is_marked_for_staff() -> None:
     page = render_appeal(Appeal("alice", "c", "c3/layout", exercise([layout_failure(staff="SECRET")]), on_file=True))
     seen = Nesting(page)
     assert page.count("<svg") == 2 and "For staff only" in seen.text and "SECRET" in seen.text
@@ -14,7 +14,7 @@ def test_expected_and_actual_layouts_are_drawn_and_it_says_for_whom_it_is() -> N
     assert not {"script", "link", "img", "iframe", "object", "form", "base"} & set(seen.tags)
 
 
-def test_hostile_code_is_text_and_what_does_not_print_is_shown() -> None:
+def test_hostile_code_is_escaped_and_unprintable_characters_are_shown() -> None:
     code = Code(EVIL, 7, f"{EVIL}\n\tif x:  # \u202e\u2066 hidden\n</code></pre><script>alert(2)</script>")
     page = render_appeal(
         Appeal(
@@ -31,6 +31,6 @@ def test_hostile_code_is_text_and_what_does_not_print_is_shown() -> None:
     )
 
 
-def test_endless_code_is_cut() -> None:
+def test_very_long_code_is_cut() -> None:
     code = Code("a.py", 1, "x\n" * 5000)
     assert "... and 3001 more lines" in render_appeal(Appeal("a", "c", "w", exercise([]), functions=[code]))

@@ -58,24 +58,24 @@ def test_no_part_of_a_picture_is_outside_of_it(mesh: dict[str, int], pairs: list
             assert -1 <= x <= drawn.width + 1 and -1 <= y <= drawn.height + 1
 
 
-def test_what_is_too_large_or_not_known_is_not_drawn() -> None:
+def test_too_large_or_unknown_patterns_are_not_drawn() -> None:
     assert draw_arrows(talk("permute", RING), {"x": 4}, "") is None
     assert draw_arrows(talk("all_reduce", ()), {"x": 8}, "") is None
     assert draw_arrows(talk("permute", RING), {"x": 128}, "") is None
     assert draw_arrows(talk("all_to_all", (tuple(range(64)),)), {"x": 64}, "") is None
 
 
-def test_a_page_says_what_it_draws_and_escapes_names() -> None:
+def test_a_page_describes_its_arrows_and_escapes_names() -> None:
     program = Explained("c3", "f", {"<x>": 8}, {}, collectives=[talk("permute", RING, rounds=7, shift=1)] * 1)
     page = Nesting(render_arrows(program))
     assert page.tags.count("svg") == 1 and page.tags.count("script") == 0
     said = dict(page.attributes)["aria-label"]
     assert said.startswith(
-        "7 × permute over x to the next device: takes 1 KiB of a device, which sends 768 B each time"
+        "7 × permute over x to the next device: a device contributes 1 KiB and sends 768 B each time"
     )
     assert "Devices (<x>): (0) to (1); (1) to (2)" in said
     assert "<x>" not in render_arrows(program)
 
 
-def test_a_program_that_does_not_talk_has_no_pictures() -> None:
+def test_a_program_without_communication_has_no_pictures() -> None:
     assert render_arrows(Explained("c1", "f", {"x": 8}, {})).strip() == ""

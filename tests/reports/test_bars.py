@@ -20,7 +20,7 @@ def result(due: Any, got: Any, **more: Any) -> Any:
 
 
 @given(due=AMOUNTS, got=AMOUNTS)
-def test_numbers_stay_inside_and_bars_have_one_scale(due: float, got: float) -> None:
+def test_bars_and_their_numbers_fit_and_share_one_scale(due: float, got: float) -> None:
     drawn = draw_bars(result(due, got))
     if drawn is None:
         assert due == got
@@ -42,7 +42,7 @@ def test_each_collective_has_a_bar_with_its_limit() -> None:
     assert drawn.alt == "bars: permute x 2 of 6; psum x 0 of 0; all_gather x 1: none expected"
 
 
-def test_a_count_that_is_not_known_is_only_a_text() -> None:
+def test_an_unknown_count_is_shown_as_text_without_a_bar() -> None:
     assert draw_bars(result({"permute x": 6}, {"permute x": "1 to 6"})) is None
 
 
@@ -65,7 +65,7 @@ def test_values_that_are_not_amounts_are_not_drawn(due: Any, got: Any) -> None:
     assert draw_bars(result(due, got)) is None
 
 
-def test_a_page_shows_the_bars_and_says_how_much_it_is() -> None:
+def test_a_page_shows_bars_and_states_the_excess() -> None:
     page = Nesting(render_html(make_report(exercise([result(3840.0, 7680)]))))
     assert "7,680: 3,840 over 3,840 (2 × as much)" in page.text
     assert ("aria-label", "bars: yours 7,680: 3,840 over 3,840 (2 × as much)") in page.attributes

@@ -78,7 +78,7 @@ def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path
     return folder / "index.html"
 
 
-def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
+def test_the_sections_of_the_class_page_are_in_order() -> None:
     reports = drawn(26)
     page = class_page_html(summarise(reports), reports)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
@@ -111,7 +111,7 @@ def test_long_parts_are_folded_and_nothing_is_lost() -> None:
             assert f'<a href="./{student}.html">{student}</a>' in page
 
 
-def test_what_most_people_failed_comes_first() -> None:
+def test_the_most_failed_checks_come_first() -> None:
     shown = class_page(summarise(a_class()), WholeClass(a_class()), a_class())
     assert [(c.name, c.failed) for c in shown.hardest] == [("layout", 2), ("value", 1)]
     assert [(module, [rate.exercise for rate, _, _ in parts]) for module, parts in shown.modules] == [
@@ -156,7 +156,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 @browser_only
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1440])
-def test_pages_fit_are_silent_and_fetch_nothing(page: Page, small: Path, width: int) -> None:
+def test_pages_fit_the_window_log_nothing_and_fetch_nothing(page: Page, small: Path, width: int) -> None:
     for path in (
         small,
         small.with_name("alice.html"),

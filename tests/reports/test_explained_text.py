@@ -36,7 +36,7 @@ def test_every_fact_has_a_line() -> None:
         "gather on x=4, y=2 with I=24",
         "takes      a: float32[24, 32] as P(None, 'x'), each device [24, 8]",
         "gives      result: bfloat16[24, 30] as no PartitionSpec, each device [24, 8] or [24, 6]",
-        "collective 3 × permute over x to the next device: takes 600 B of a device, which sends 600 B each time: e4.py:61",
+        "collective 3 × permute over x to the next device: a device contributes 600 B and sends 600 B each time: e4.py:61",
         "sends      0 B to 600 B from a device over x",
         "memory     3 MiB of temporaries on a device (XLA's figure)",
         "FLOPs      100 in matmuls, 30 others, on a device",
@@ -53,11 +53,11 @@ def test_with_a_timeline_the_memory_on_a_tpu_is_estimated() -> None:
 @pytest.mark.parametrize(
     ("one", "text"),
     [
-        (collective("all_gather", "x", "y", line=3, file="cell 2"), "all_gather over x,y: takes 64 B of a device, which sends 64 B: cell 2, line 3"),
-        (collective("all_reduce", "x", by_compiler=True, partial=True), "all_reduce over some of the devices along x: takes 64 B of a device, which sends 64 B: added by the compiler"),
-        (collective("permute", "x", shift=-1, line=1, file="a.py"), "permute over x to the device before: takes 64 B of a device, which sends 64 B: a.py:1"),
-        (collective("permute", "x", shift=3, line=1, file="a.py"), "permute over x by +3: takes 64 B of a device, which sends 64 B: a.py:1"),
-        (collective("permute", "x", count=None, line=1, file="a.py"), "0 or more × permute over x: takes 64 B of a device, which sends 64 B each time: a.py:1"),
+        (collective("all_gather", "x", "y", line=3, file="cell 2"), "all_gather over x,y: a device contributes 64 B and sends 64 B: cell 2, line 3"),
+        (collective("all_reduce", "x", by_compiler=True, partial=True), "all_reduce over some of the devices along x: a device contributes 64 B and sends 64 B: added by the compiler"),
+        (collective("permute", "x", shift=-1, line=1, file="a.py"), "permute over x to the previous device: a device contributes 64 B and sends 64 B: a.py:1"),
+        (collective("permute", "x", shift=3, line=1, file="a.py"), "permute over x by +3: a device contributes 64 B and sends 64 B: a.py:1"),
+        (collective("permute", "x", count=None, line=1, file="a.py"), "0 or more × permute over x: a device contributes 64 B and sends 64 B each time: a.py:1"),
     ],
 )  # fmt: skip
 def test_a_collective_in_words(one: object, text: str) -> None:
@@ -70,14 +70,14 @@ def test_no_line_is_wider_than_a_narrow_terminal() -> None:
     assert "e4.py:61" in text.replace("\n", "")
 
 
-def test_what_cannot_be_traced_says_why() -> None:
+def test_an_untraceable_program_is_shown_with_its_fault() -> None:
     fault = Fault("raised", "TypeError: no", 7, "e4.py")
     assert printed(Explained("e4", "gather", MESH, {}, fault=fault)) == (
         "gather on x=4, y=2\n  e4.py:7: TypeError: no\n"
     )
 
 
-def test_text_of_a_learners_is_only_text() -> None:
+def test_markup_in_learners_text_is_not_interpreted() -> None:
     hostile = collective("permute", "x", line=1, file="[red]\x1b[31ma.py")
     assert "\x1b" not in printed(made(hostile)) and "[red]a.py:1" in printed(made(hostile))
 
@@ -97,6 +97,6 @@ def test_json_has_every_collective_and_null_where_there_is_no_bound() -> None:
     }  # fmt: skip
 
 
-def test_json_of_what_cannot_be_traced_has_the_fault_alone() -> None:
+def test_json_of_an_untraceable_program_has_only_the_fault() -> None:
     data = as_data(Explained("e4", "gather", MESH, {}, fault=Fault("raised", "no", 7, "e4.py")))
     assert data["fault"]["line"] == 7 and "collectives" not in data

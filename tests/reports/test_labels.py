@@ -18,7 +18,7 @@ from grader.reports.labels import common_label
         (["a: twice the rows", "a: half the rows of before"], "a: … the rows…"),
     ],
 )
-def test_what_labels_have_in_common(labels: list[str], common: str) -> None:
+def test_common_label_keeps_the_shared_words_of_labels(labels: list[str], common: str) -> None:
     found = labels[0]
     for label in labels[1:]:
         found = common_label(found, label)

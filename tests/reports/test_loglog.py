@@ -22,7 +22,7 @@ def test_a_point_on_the_diagonal_was_predicted_right() -> None:
     assert right.x - plot.left == pytest.approx(plot.side - (right.y - plot.top))
     assert plot.marks[0].y < plot.top + plot.side - (
         plot.marks[0].x - plot.left
-    )  # a point slower than predicted lies above the diagonal
+    )  # the point of a program that was slower than predicted lies above the diagonal
     assert all(
         plot.left <= m.x <= plot.left + plot.side and plot.top <= m.y <= plot.top + plot.side for m in plot.marks
     )
@@ -38,7 +38,7 @@ def test_the_picture_has_a_description() -> None:
 
 
 @pytest.mark.parametrize("seconds", [1e-300, 1e-3, 1e3, 1e250])
-def test_one_point_anywhere_is_drawn(seconds: float) -> None:
+def test_a_single_point_of_any_size_is_drawn(seconds: float) -> None:
     ElementTree.fromstring(loglog_svg([MeasuredPoint("a", "b", seconds, seconds)], "L2"))
     assert len(draw_plot([MeasuredPoint("a", "b", seconds, 1.0)], "L2").ticks) <= 12
 

@@ -52,7 +52,7 @@ def test_a_narrow_terminal_loses_no_word() -> None:
     assert "c3_contracting" in text
 
 
-def test_at_no_width_is_a_word_cut() -> None:
+def test_no_word_is_cut_at_any_width() -> None:
     results = [result("a"), result("b"), number(reason="read as 3 us", actual=None, status="passed")]
     report = make_report(exercise(results, exercise="c1_no_communication"))
     outcome = "".join(passing_text(results).split())
@@ -73,7 +73,7 @@ def test_an_unreadable_file_is_reported() -> None:
     ]
 
 
-def test_the_first_failure_is_what_fails_for_what_it_does() -> None:
+def test_the_first_failure_skips_checks_of_unwritten_functions() -> None:
     console, raw = ascii_console()
     failing = print_first_failure(report(), console)
     assert failing is not None and failing.exercise == "c4_same_axis"
@@ -82,6 +82,6 @@ def test_the_first_failure_is_what_fails_for_what_it_does() -> None:
     assert "24 x 40 on mesh x=4, y=2" in text and "a.txt" not in text
 
 
-def test_where_nothing_that_is_begun_fails_there_is_none() -> None:
+def test_no_first_failure_is_printed_where_all_begun_exercises_pass() -> None:
     console, raw = ascii_console()
     assert print_first_failure(make_report(exercise([result()])), console) is None and raw.getvalue() == b""

@@ -66,7 +66,7 @@ def test_pages_nest_and_fetch_nothing(make, audience: Audience) -> None:
         assert not re.search(r"url\((?!#hatch\))|@import|javascript:", text)
 
 
-def test_points_by_hand_and_lateness_are_shown_to_everybody_and_are_text() -> None:
+def test_points_by_hand_and_lateness_are_public_and_escaped() -> None:
     hand = ByHand(by=EVIL, reason=EVIL, graded=0, was=0)
     late = HandIn(module="03_matmuls", submitted="", source="", penalty=0.2, text=f"handed in 26 h late {EVIL}")
     part = exercise([result("value", "failed", earned=0.5, by_hand=hand)], by_hand=hand, earned=0.5)
@@ -79,7 +79,7 @@ def test_points_by_hand_and_lateness_are_shown_to_everybody_and_are_text() -> No
 
 
 @pytest.mark.parametrize("name", ["index", "changes", "Changes", "leaderboard", "similar"])
-def test_no_student_has_the_name_of_a_page_of_ours(name: str) -> None:
+def test_student_pages_do_not_overwrite_the_graders_pages(name: str) -> None:
     assert page_name(name) == f"~{ord(name[0]):02x}{name[1:]}.html"
 
 
@@ -96,17 +96,17 @@ def test_code_spans_cannot_open_tags() -> None:
     Nesting(page)
 
 
-def test_a_fragment_brings_its_own_looks() -> None:
+def test_a_fragment_uses_inline_styles_only() -> None:
     fragment = render_fragment(mixed().exercises[0])
     page = Nesting(fragment)
     names = {name for name, _ in page.attributes}
     assert "class" not in names
-    assert "id" not in names  # a fragment may be in a page several times
+    assert "id" not in names  # a page may have the fragment several times, and ids must be unique
     assert not {"html", "body", "style"} & set(page.tags)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
-def test_in_a_notebook_the_reason_has_the_room(tmp_path: Path) -> None:
+def test_the_reason_is_the_widest_column_in_a_notebook(tmp_path: Path) -> None:
     """Jupyter gives all columns of a table equal widths; a picture then had a third of the page."""
     jupyter = "<style>table { table-layout: fixed; } td { text-align: right; }</style>"
     (tmp_path / "book.html").write_text(jupyter + render_fragment(mixed().exercises[0]), encoding="utf-8")
@@ -116,7 +116,7 @@ def test_in_a_notebook_the_reason_has_the_room(tmp_path: Path) -> None:
         assert page.value(share) > 0.7
 
 
-def test_every_look_has_an_inline_style() -> None:
+def test_every_look_in_a_template_has_an_inline_style() -> None:
     for path in TEMPLATES.glob("*.html.j2"):
         for name in re.findall(r'look\("([\w-]+)"\)', path.read_text(encoding="utf-8")):
             assert name in INLINE_STYLES

@@ -29,7 +29,7 @@ def page_of_class() -> str:
 def test_the_class_page_names_students_and_their_sections() -> None:
     page = page_of_class()
     Nesting(page)
-    assert page.count("Bob Hatter") >= 2  # in a misconception's list and in the table of students
+    assert page.count("Bob Hatter") >= 2  # once in a misconception's list, once in the table of students
     assert '<option value="1">A</option>' in page and '<option value="0">none</option>' in page
     assert '<tr data-section="1"><th scope="row" class="long"><a href="./bob.html">' in page
     assert '<tr data-section="0"><th scope="row" class="long"><a href="./zoe.html">' in page

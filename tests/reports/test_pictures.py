@@ -19,9 +19,9 @@ def test_whole_single_and_scattered_holders_are_named() -> None:
     assert describe(diagonal)[0] == ("[0:2]", "(x=0, y=0), (x=1, y=1)")
 
 
-def test_of_more_than_two_dimensions_the_cut_ones_are_drawn() -> None:
+def test_sharded_dimensions_of_an_array_of_rank_3_are_drawn() -> None:
     seen = Picture.model_validate(picture("a", ("x", None, "y"), (8, 3, 16)))
     assert seen.caption == "8 × 3 × 16 on mesh x=4, y=2; drawn: dimensions 0 and 2"
     all_cut = Picture.model_validate(picture("a", ("x", "y", "z"), (8, 8, 8), {"x": 2, "y": 2, "z": 2}))
-    assert all_cut.caption.endswith("drawn: dimensions 0 and 1; dimension 2 is cut too")
+    assert all_cut.caption.endswith("drawn: dimensions 0 and 1; dimension 2 is cut too, but not drawn")
     assert len(blocks(all_cut)) == 4

@@ -38,7 +38,7 @@ def test_a_chips_profile_waits_for_the_kinds_that_its_compiler_does_not_overlap(
     assert waits(of(three_kinds, CHIPS[chip])) == []
 
 
-def test_both_steps_and_the_reason_in_any_order_of_the_two() -> None:
+def test_the_text_on_two_profiles_does_not_depend_on_their_order() -> None:
     ideal, own = of(three_kinds, "v5p:2x2x2"), of(three_kinds, "v5p:2x2x2", "v5p")
     text = profiles_text(ideal, own)
     assert text == (
@@ -54,7 +54,7 @@ def test_equal_steps_give_no_text() -> None:
 
 
 @pytest.mark.parametrize(("profile", "other"), [("ideal", "v5e"), ("v5e", "ideal"), ("v4p", "ideal")])
-def test_the_profile_to_compare_with(profile: str, other: str) -> None:
+def test_each_profile_is_compared_with_the_right_other_one(profile: str, other: str) -> None:
     assert other_profile(of(three_kinds, "v5e:2x4", profile)) == other
 
 
@@ -76,7 +76,7 @@ def test_the_part_that_differs_most_in_the_direction_of_the_step(
     more = [10**6 * n for n in (matmuls, other, waiting)]
     compiled = clock.step + sum(more), clock.products + more[0], clock.idle + more[2]
     found = apart_text(compiled, clock)
-    assert found.startswith(f"most of the difference: {text}") and found.endswith(" by the clock")
+    assert found.startswith(f"most of the difference in step time: {text}") and found.endswith(" by the clock")
 
 
 def test_equal_steps_have_no_part_that_differs() -> None:

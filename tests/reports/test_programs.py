@@ -56,7 +56,7 @@ def test_a_timeline_marks_the_time_beyond_its_budget() -> None:
     assert "dashed line" not in render_html(make_report(exercise([other])))
 
 
-def test_a_page_of_them_stays_small() -> None:
+def test_a_page_with_rounds_stays_small() -> None:
     whole = len(render_html(make_report(exercise([in_rounds()]))))
     assert whole - len(render_html(make_report(exercise([layout_failure(pictures=[])])))) < 25_000
 
@@ -74,7 +74,7 @@ def test_a_page_of_them_stays_small() -> None:
         {"rounds": 3},
     ],
 )
-def test_what_goes_round_no_mesh_is_not_drawn(broken: dict[str, Any]) -> None:
+def test_rounds_that_do_not_fit_their_mesh_are_not_drawn(broken: dict[str, Any]) -> None:
     one = in_rounds()
     one.pictures[1].update(broken)
     assert rings_of(one) == [] and "on which the data started" not in render_html(make_report(exercise([one])))
@@ -87,6 +87,6 @@ def test_a_step_that_sends_no_number_of_bytes_is_not_drawn(sent: Any) -> None:
     assert rooflines_of(one) == []
 
 
-def test_what_passed_shows_nothing() -> None:
+def test_passed_results_have_no_pictures_of_the_program() -> None:
     passed = result("value", pictures=in_rounds().pictures)
     assert rings_of(passed) == [] and rooflines_of(passed) == []

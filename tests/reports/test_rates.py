@@ -16,7 +16,7 @@ def test_a_student_has_a_misconception_once() -> None:
     assert summarise([twice, twice]).misconceptions[0].students == 1
 
 
-def test_what_was_not_handed_in_is_in_no_rate_of_a_check_and_an_extension_in_no_mean() -> None:
+def test_rates_leave_out_missing_submissions_and_means_leave_out_extensions() -> None:
     done = exercise([result("a", "passed", points=2, earned=2)], points=2, earned=2)
     left = exercise([result("a", "failed", points=2, earned=0)], points=2, earned=0, handed_in=False)
     reports = [make_report(done, student="ann"), make_report(left, student="bea")]

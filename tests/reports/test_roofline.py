@@ -73,7 +73,7 @@ def test_every_mark_is_inside_and_under_its_roof(intensity: float) -> None:
     assert "roof of a ring's links" in Nesting(render_roofline(found)).text
 
 
-def test_the_ring_of_the_other_tests_has_a_picture_with_words() -> None:
+def test_a_ring_without_recorded_bytes_has_no_roofline() -> None:
     plain = ring(2)
     assert roofline_of(plain, 5) is None  # the matmuls have no recorded bytes
     point = RooflinePoint("dot_general, e9.py:14", "HBM byte", 3, 1e12)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html import unescape
 
+from grader.common.pipelines import Pipeline, Work
 from grader.common.routes import Route
 from grader.reports.explained import Explained
 from grader.reports.pages import render_rounds
-from grader.reports.rounds import CHAR, FIRST, draw_rounds, rounds_of, rounds_text
+from grader.reports.rounds import CHAR, FIRST, draw_rounds, rounds_of, rounds_text, ticks_of
 from tests.reports.example_reports import Nesting
 
 
@@ -40,15 +43,32 @@ def test_rings_that_are_alike_are_shown_once() -> None:
     ]
 
 
-def test_devices_that_do_not_do_alike_are_shown_one_by_one() -> None:
+def test_captions_of_two_routes_differ_in_direction_or_number_of_rounds() -> None:
+    mesh = {"x": 4}
+    there = ring(mesh, "x", 2)
+    back = Route(("x",), (3, 3), tuple(tuple((d + by) % 4 for d in range(4)) for by in range(3)))
+    odd = Route(("x",), (3, 3), ((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1)))
+    captions = [
+        rounds.caption for route in (there, ring(mesh, "x", 3), back, odd) if (rounds := rounds_of(route, mesh))
+    ]
+    ways = [caption.split(": each cell")[0] for caption in captions]
+    assert ways == [
+        "the ring along x, data move 1 device on in each of 2 rounds",
+        "the ring along x, data move 1 device on in each of 3 rounds",
+        "the ring along x, data move 1 device back in each of 2 rounds",
+        "the ring along x, 2 rounds",
+    ]
+
+
+def test_devices_with_different_rounds_are_shown_one_by_one() -> None:
     odd = Route(("x",), (3, 3), ((0, 1, 2, 3), (2, None, 0, 3), (0, None, 2, 3)))
     rounds = rounds_of(odd, {"x": 2, "y": 2})
     assert rounds is not None and rounds.devices == ["0,0", "0,1", "1,0", "1,1"]
     assert rounds_text(rounds)[3] == "round 1, line 3    1,0   0s  0,0  1,1"
-    assert "round 1: 1,0, zeros, 0,0, 1,1" in draw_rounds(rounds).alt
+    assert "round 1: 1,0, 0s, 0,0, 1,1" in draw_rounds(rounds).alt
 
 
-def test_long_ones_lose_their_middle_and_say_so_and_large_meshes_are_not_drawn() -> None:
+def test_long_rings_are_shortened_and_rings_on_large_meshes_are_not_drawn() -> None:
     mesh = {"x": 8}
     rounds = rounds_of(ring(mesh, "x", 40), mesh)
     assert rounds is not None and len(rounds.rows) == FIRST + 2 and rounds.rows[-1][0] == "round 40"
@@ -69,3 +89,39 @@ def test_the_picture_has_every_cell_inside_with_its_name_and_is_well_nested() ->
     html = render_rounds(Explained("e1", "ring", mesh, {}, routes=[route]))
     assert "round 7, line 12" in Nesting(html).text
     ET.fromstring(f"<div>{html}</div>")
+
+
+def test_a_pipeline_shows_entries_and_marks_data_that_no_result_needs() -> None:
+    def tick(*works: Work) -> tuple[Work, ...]:
+        return works
+
+    idle = Work(((), ()), (), used=False)
+    first = tick(Work((((0, 1),), ()), (), used=True), idle)
+    second = tick(Work((((1, 2),), ((2, 4),)), (), used=False), Work((((0, 1),), ((0, 1),)), (0,), used=True))
+    last = tick(idle, Work((None, ((0, 1), (2, 3), (4, 5), (6, 7))), (0,), used=True))
+    pipeline = Pipeline(("x", "y"), ("pp",), (7, 7), (first, second, last))
+    rounds = ticks_of(pipeline, {"pp": 2})
+    assert rounds is not None and rounds.caption.startswith("the line along pp: each cell shows the entries of x and y")
+    assert rounds_text(rounds)[1:] == [
+        "                           0           1",
+        "tick 0, line 7            x0         (·)",
+        "tick 1, line 7     (x1 y2:4)         xy0",
+        "received                 (·)  x? y0,2,4…",
+    ]
+    cells = [cell for _, _, row in rounds.rows for cell in row]
+    assert [cell.colour for cell in cells] == [0, None, None, 0, None, 0]
+    assert cells[3].sources == (0,) and cells[2].said == "has x[1] and y[2:4] (not needed)"
+    html = render_rounds(Explained("i1", "pipe", {"pp": 2}, {}, pipelines=[pipeline]))
+    assert "tick 1, line 7" in Nesting(html).text and '"inLine":true' in unescape(html)
+
+
+def test_lines_of_a_pipeline_that_are_alike_are_shown_once() -> None:
+    works = tuple(Work((((0, 1),),), (), used=True) for _ in range(4))
+    later = tuple(Work((((1, 2),),), (d % 2,), used=True) for d in range(4))
+    pipeline = Pipeline(("x",), ("pp",), (7, 7), (works, later))
+    rounds = ticks_of(pipeline, {"pp": 2, "dp": 2})
+    assert rounds is not None and rounds.devices == ["0", "1"] and "one line along pp" in rounds.caption
+    across = replace(pipeline, ticks=(works, (replace(later[0], sources=(1,)), *later[1:])))
+    rounds = ticks_of(across, {"pp": 2, "dp": 2})
+    assert rounds is not None and rounds.devices == ["0,0", "0,1", "1,0", "1,1"]
+    assert ticks_of(replace(pipeline, axes=("pp",), ticks=((works[0],) * 32,) * 2), {"pp": 32}) is None

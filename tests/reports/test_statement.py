@@ -37,5 +37,5 @@ def test_rows_stand_below_each_other_where_columns_have_no_room() -> None:
     assert "name" in printed(80).split("one")[0]
 
 
-def test_what_is_narrower_than_a_word_folds_it() -> None:
+def test_a_terminal_narrower_than_a_word_folds_the_word() -> None:
     assert "with_sharding_constraint" in "".join(printed(12).split())

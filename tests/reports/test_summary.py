@@ -57,12 +57,12 @@ def late(number: int, of: int, penalty: float) -> list[Report]:
     return found
 
 
-def test_a_rule_that_moves_a_tenth_of_a_class_heads_page_and_screen() -> None:
+def test_late_penalties_for_a_tenth_of_a_class_give_a_warning() -> None:
     assert summarise(late(1, 10, 0.5)).warnings == []
     summary = summarise(late(2, 10, 0.5))
     (line,) = summary.warnings
     assert line == (
-        "Late penalties changed the points of 2 of 10 students: the class mean is 47.5%, without them 50%. "
+        "Late penalties changed the points of 2 of 10 students: the class mean is 47.5%, and 50% without this change. "
         "Check the record of submission times."
     )
     console = Console(record=True, width=200)
@@ -71,7 +71,7 @@ def test_a_rule_that_moves_a_tenth_of_a_class_heads_page_and_screen() -> None:
     assert line in class_page_html(summary, late(2, 10, 0.5)).split("<main")[0]
 
 
-def test_a_rule_that_moves_the_mean_far_is_named_too() -> None:
+def test_late_penalties_that_move_the_mean_far_give_a_warning() -> None:
     assert "Late penalties changed the points of 1 of 10 students" in summarise(late(1, 10, 2.2)).warnings[0]
 
 
@@ -81,15 +81,18 @@ def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
     part = exercise([result("value", "failed", points=4, earned=1, by_hand=hand)], points=4, earned=1)
     (line,) = summarise([whole, make_report(part, points=4, earned=1).model_copy(update={"student": "bo"})]).warnings
     assert line == (
-        "Points set by hand changed the points of 2 of 2 students: the class mean is 50%, without them 0%. Check overrides.yaml."
+        "Points set by hand changed the points of 2 of 2 students: the class mean is 50%, and 0% without this change. Check overrides.yaml."
     )
 
 
-def test_points_that_the_grader_left_to_a_person_are_no_warning() -> None:
+def test_points_by_hand_for_pending_answers_give_no_warning() -> None:
     """A course with one written question was warned in each run that points by hand had changed the whole class."""
     hand = ByHand(by="Bo", reason="r", graded=0, was=0)
     read = exercise([result("essay", "waiting", points=4, earned=3, by_hand=hand)], points=4, earned=3)
     whole = exercise([result("essay", "waiting", points=4)], points=4, earned=3, by_hand=hand)
     assert summarise([make_report(part, points=4, earned=3) for part in (read, whole)]).warnings == []
     more = exercise([result("essay", "waiting", points=1), result("v", "failed")], points=4, earned=3, by_hand=hand)
-    assert "the class mean is 75%, without them 25%" in summarise([make_report(more, points=4, earned=3)]).warnings[0]
+    assert (
+        "the class mean is 75%, and 25% without this change"
+        in summarise([make_report(more, points=4, earned=3)]).warnings[0]
+    )

@@ -35,7 +35,7 @@ def test_arrays_of_any_rank_are_drawn(shape: tuple[int, ...]) -> None:
         {"wrong": [-1]},
     ],
 )
-def test_what_cannot_be_drawn_is_left_out(bad: dict) -> None:
+def test_layouts_that_cannot_be_drawn_are_left_out(bad: dict) -> None:
     raw = (picture("actual", ("x",), (8,)) | bad) if bad else {}
     report = make_report(exercise([layout_failure(pictures=[raw])]))
     assert "<svg" not in render_html(report)
@@ -75,7 +75,7 @@ def test_wrong_blocks_are_marked_in_page_text_and_words() -> None:
     assert printed(report).count("y=0 ✗") + printed(report).count("y=1 ✗") == 2
 
 
-def test_of_one_block_some_holders_may_be_wrong() -> None:
+def test_a_block_with_some_wrong_holders_shows_how_many() -> None:
     shared = picture("actual", ("x", None), (8, 12)) | {"wrong": [1]}
     assert "✗ 1 of 2 wrong" in render_html(make_report(exercise([layout_failure(pictures=[shared])])))
 

@@ -23,7 +23,7 @@ from tests.reports.example_reports import (
 )
 
 
-def test_terminal_says_all_that_matters() -> None:
+def test_the_terminal_report_shows_marks_hints_notes_and_score() -> None:
     text = printed(mixed())
     assert "C3 Both operands cut along the contracting dimension  2/6" in text
     assert "✓ matmul: value is right  2/2" in text
@@ -75,7 +75,7 @@ def test_a_terminal_obeys_nothing_in_a_report() -> None:
     assert "\x1b[31mred" not in file.getvalue()
 
 
-def test_the_terminal_summary_names_what_matters() -> None:
+def test_the_terminal_summary_shows_counts_mean_and_cases_for_review() -> None:
     console = Console(file=io.StringIO(), width=100)
     print_summary(summarise(a_class()), console)
     file = console.file

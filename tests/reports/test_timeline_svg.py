@@ -38,10 +38,13 @@ def test_the_file_is_xml_with_a_title_and_no_script() -> None:
     assert {"right", "late", "compute", "link x+", "P permute", "D matmul"} <= set(texts)
 
 
-def test_every_bar_says_what_it_is() -> None:
+def test_every_bar_has_a_description() -> None:
     titles = [t.text for t in parsed(late=looped()).iter(f"{SVG}title")]
     assert "permute over x: 5 to 35 us, round 1 of 8, e9.py:20" in titles
-    assert "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second; 40 us each" in titles
+    assert (
+        "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second round; 40 us each"
+        in titles
+    )
 
 
 def test_kinds_differ_by_colour_or_by_pattern_and_by_letter() -> None:
@@ -50,7 +53,7 @@ def test_kinds_differ_by_colour_or_by_pattern_and_by_letter() -> None:
     assert len(set(tiles)) == len(tiles)
 
 
-def test_bars_lie_within_the_picture_and_are_to_scale() -> None:
+def test_bars_fit_in_the_picture_and_are_to_scale() -> None:
     chart = draw_chart({"a": ring(3, 10, 20), "b": ring(7, 10, 40)})
     for panel in chart.panels:
         for box in (b for lane in panel.lanes for b in lane.boxes):
@@ -64,11 +67,16 @@ def test_the_same_timelines_give_the_same_bytes() -> None:
     assert timelines_svg({"a": ring()}) == timelines_svg({"a": ring()})
 
 
-def test_a_page_shows_them_inline_with_what_they_come_to() -> None:
+def test_a_page_shows_timelines_inline_with_their_totals() -> None:
     page = render_timelines({"": looped()})
     assert Nesting(page).tags.count("svg") == 1
     assert "xmlns" not in page and "<script" not in page and "style=" in page
     assert "step 325 us: core busy 35 us, idle 290 us" in page
+
+
+@pytest.mark.parametrize(("line", "label"), [(14, "matmul 14"), (None, "matmul")])
+def test_a_wide_bar_of_a_matmul_says_matmul(line: int | None, label: str) -> None:
+    assert f">{label}</text>" in timelines_svg({"": timeline(span(COMPUTE, "product", 0, 100, line=line))})
 
 
 def test_words_of_a_program_are_only_text() -> None:
@@ -91,7 +99,7 @@ def test_a_report_shows_the_timeline_of_a_failure_on_a_page_in_a_notebook_and_on
     one = exercise([failed_in_time()])
     for fragment in (render_html(make_report(one)), render_fragment(one)):
         page = Nesting(fragment)
-        assert "your program in time" in page.text and "permute: " in page.text
+        assert "timeline of your program" in page.text and "permute: " in page.text
     screen = Console(file=io.StringIO(), width=100)
     print_exercise(one, screen)
     assert "link x+" in screen.file.getvalue() and "in time on v5e 2x4" in screen.file.getvalue()  # type: ignore[attr-defined]

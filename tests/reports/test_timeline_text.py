@@ -22,7 +22,7 @@ def test_lanes_show_what_runs_when_and_on_which_line() -> None:
     (lines,) = draw_timelines([ring(3, 80, 42)], 76)
     assert lines == [
         "        │0         │50       │100       │150      │200       │250       │300",
-        "compute product 14═══════product 14═══════product 14═══════product 14═══════",
+        "compute matmul 14════════matmul 14════════matmul 14════════matmul 14════════",
         "link x+ P13······        P13······        P13······",
     ]
 
@@ -32,7 +32,7 @@ def test_rounds_left_out_are_marked_in_every_lane() -> None:
     marks = [line.index("…") for line in lines[1:]]
     assert len(lines) == 3 and marks[0] == marks[1]
     assert all(line.count("…") == 3 for line in lines[1:])
-    assert "rounds 3 to 7 are left out, because they equal the second; 40 us each" in " ".join(
+    assert "rounds 3 to 7 are left out, because they equal the second round; 40 us each" in " ".join(
         printed(looped(), 200).split()
     )
 
@@ -50,7 +50,7 @@ def test_without_a_terminal_there_are_no_escapes_and_with_one_there_are_colours(
     assert "\x1b[3" not in printed(ring(), force_terminal=True, color_system="standard", no_color=True)
 
 
-def test_where_only_ascii_can_be_shown_nothing_else_is() -> None:
+def test_an_ascii_terminal_gets_only_ascii() -> None:
     raw = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     print_timeline(looped(), Console(file=raw, width=60))
     raw.flush()

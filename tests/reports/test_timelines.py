@@ -37,7 +37,7 @@ def test_rounds_1_2_and_the_last_are_drawn_and_the_rest_takes_a_gap() -> None:
     assert (cut.first, cut.last, cut.rounds) == (3, 7, 8)
     assert (cut.start, cut.end) == ((5 + 2 * 40) * US, (5 + 7 * 40) * US)
     assert timelines.cut_text(cut) == (
-        "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second; 40 us each"
+        "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second round; 40 us each"
     )
     scale = timelines.scaled(drawn, 128, 3)
     assert scale.at(cut.end) - scale.at(cut.start) == pytest.approx(3)
@@ -56,7 +56,7 @@ def test_a_loop_inside_another_is_left_out_of_each_drawn_round_and_once() -> Non
     assert [(c.start // US, c.end // US) for c in found] == [(4, 8), (14, 18), (20, 90)]
 
 
-def test_on_one_scale_a_microsecond_is_as_wide_in_each() -> None:
+def test_timelines_on_one_scale_have_equal_widths_for_a_microsecond() -> None:
     short, long = ring(3, 10, 20), ring(7, 10, 40)
     a, b = timelines.alike([short, long], 100, 3)
     assert a.unit == pytest.approx(b.unit) and b.width == pytest.approx(100)
@@ -89,7 +89,7 @@ def test_a_span_in_words() -> None:
     assert timelines.describe_span(cell) == "dot_general: 0 to 1 us, 1,048,576 FLOPs, cell 4, line 3"
 
 
-def test_what_is_too_narrow_to_see_is_drawn_once() -> None:
+def test_spans_too_narrow_to_see_are_drawn_once() -> None:
     tiny = [span("x+", "permute", k, k + 1, k) for k in range(1000)]
     wide = span("x+", "permute", 1000, 2000, 1000)
     drawn = timeline(*tiny, wide)

@@ -36,7 +36,7 @@ def test_events_of_one_thread_do_not_overlap() -> None:
             ends = e["ts"] + e["dur"]
 
 
-def test_what_is_left_out_has_a_thread_that_says_so() -> None:
+def test_omitted_rounds_have_an_event_that_names_them() -> None:
     found = events(late=looped())
     left_out = [e for e in found if e.get("cat") == "left out"]
     assert [(e["ts"], e["dur"]) for e in left_out] == [(85.0, 200.0)]

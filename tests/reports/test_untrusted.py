@@ -41,5 +41,5 @@ def test_data_is_shown_on_one_line() -> None:
 
 
 @given(text=st.text(max_size=60) | st.text("a\x1b[0m] \n\x07\u202e\u00a0é", max_size=12))
-def test_what_is_printable_is_shown_as_it_would_be_with_something_hidden_beside_it(text):
+def test_clean_ignores_an_appended_null_character(text):
     assert clean(text) == clean(text + "\x00")

@@ -33,5 +33,5 @@ def test_a_learner_sees_no_secret_and_a_terminal_obeys_nothing() -> None:
             assert max(map(len, text.splitlines())) <= width
 
 
-def test_where_all_passes_there_is_nothing_to_look_at() -> None:
+def test_an_exercise_that_passes_has_no_looked_at_first_line() -> None:
     assert "looked at first" not in shown(exercise([result("value")]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 from grader.common.result import HandIn, Report
@@ -64,7 +65,7 @@ def test_a_bonus_is_no_part_of_the_points() -> None:
     assert "of 2 points, 100%; 3 bonus points" in page and "bonus 3/4" in page and "5 of 2" not in page
 
 
-def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None:
+def test_a_report_of_extensions_alone_has_a_bonus_and_no_percentage(tmp_path: Path) -> None:
     alone = with_bonus(required=False)
     assert (percent_of(alone), standing_of(alone)) == (None, "Score: 3 of 4 bonus points")
     summary = summarise([alone], extensions={"c5_choose"})
@@ -92,7 +93,7 @@ def test_lateness_takes_its_share_of_a_bonus_and_of_the_rest() -> None:
     assert (alone.bonus, percent_of(alone), score_of(alone)) == (1.5, None, "1.5 of 4 bonus points")
 
 
-def test_words_that_a_person_reads_are_neither_passed_nor_left_open() -> None:
+def test_written_answers_are_counted_as_awaiting_the_staff() -> None:
     words = number(status="waiting", reason="the staff reads this answer", actual="It waits.", hint="")
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
     assert passing_text([words]) == "1 answer for the staff to read"
@@ -100,7 +101,7 @@ def test_words_that_a_person_reads_are_neither_passed_nor_left_open() -> None:
     assert checked_text([words, empty]) == "1 answer for the staff to read; 1 not answered yet"
 
 
-def test_a_terminal_repeats_nothing_that_the_reason_says() -> None:
+def test_values_in_the_reason_are_not_repeated_on_a_terminal() -> None:
     shape = "the result has shape (8, 80), expected (16, 40)"
     said = result("a", "failed", reason=shape, expected=[16, 40], actual=[8, 80], staff="seed 3")
     assert unstated_pairs(said) == [("for staff", "seed 3")]
@@ -111,7 +112,7 @@ def test_a_terminal_repeats_nothing_that_the_reason_says() -> None:
     assert unstated_pairs(half) == data_pairs(half)
 
 
-def test_what_is_not_judged_is_neither_earned_nor_lost() -> None:
+def test_unjudged_answers_are_counted_apart() -> None:
     read = number(status="blocked", reason="read as 3 us; judged after you submit", actual="read as 3 us", hint="")
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
     misfit = number(reason="a time was asked, you gave an amount of data")
@@ -126,3 +127,15 @@ def test_what_is_not_judged_is_neither_earned_nor_lost() -> None:
     assert text.rstrip().splitlines()[-1] == "1 of 2 checks pass; 1 answer read, judged when graded" and "%" not in text
     assert "take?  1 point\n" in text and "0/1\n    read" not in text
     assert "1 answer read" in render_fragment(report.exercises[0])
+
+
+def test_a_hint_of_several_results_is_shown_once_in_an_exercise() -> None:
+    hints = {"a": "gather each layer", "b": "gather each layer", "c": "sum the rows", "d": ""}
+    two = [
+        exercise([result(name, "failed", hint=hint) for name, hint in hints.items()]),
+        exercise([result("e", "failed", hint="sum the rows")], exercise="c4_same_axis_twice"),
+    ]
+    text = printed(make_report(*two))
+    assert re.findall(r"hint: (.*?) *\n", text) == ["gather each layer", "as above", "sum the rows", "sum the rows"]
+    assert render_html(make_report(*two)).count("gather each layer") == 1
+    assert render_fragment(two[0]).count("gather each layer") == 1

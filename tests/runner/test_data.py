@@ -61,10 +61,10 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("body", DATA.values(), ids=DATA)
-def test_a_product_of_data_with_what_was_made_of_data_counts(products: Callable, body: str) -> None:
+def test_a_matmul_of_data_with_derived_data_counts(products: Callable, body: str) -> None:
     assert products(body).most == 32
 
 
 @pytest.mark.parametrize("body", GIVEN.values(), ids=GIVEN)
-def test_a_product_of_data_with_what_the_program_gives_itself_is_none(products: Callable, body: str) -> None:
+def test_a_matmul_of_data_with_the_programs_constants_does_not_count(products: Callable, body: str) -> None:
     assert products(body).most == 0

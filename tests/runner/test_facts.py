@@ -160,6 +160,20 @@ def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
     assert look(text).collectives[0].line == line_of(text, "# here")
 
 
+@pytest.mark.parametrize(
+    ("body", "transposed"),
+    [
+        ("return lax.psum(a, 'x')", False),
+        ("return jnp.transpose(lax.psum(jnp.transpose(a), 'x'))", False),
+        ("return jax.vjp(lambda b: lax.psum(b, 'x'), a)[1](a)[0]", True),
+        ("return jax.jit(jax.linear_transpose(lambda b: lax.psum(b, 'x'), a))(a)[0]", True),
+        ("return jax.vmap(jax.grad(lambda b, c: (lax.psum(b, 'x') * c).sum()))(a, a)", True),
+    ],
+)
+def test_a_collective_that_jax_transposed_is_marked(look: Callable, body: str, transposed: bool) -> None:
+    assert look(text_of(body)).collectives[-1].transposed is transposed
+
+
 def test_lines_of_other_files_are_not_reported() -> None:
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
@@ -236,7 +250,7 @@ def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
     return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
 
 
-def test_of_branches_one_runs_and_the_program_does_not_say_which(look: Callable) -> None:
+def test_a_collective_in_one_branch_has_an_interval_as_count(look: Callable) -> None:
     """A collective in both branches occurs; one in a single branch may occur."""
     little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
     for branches in (f"{little}, {much}", f"{much}, {little}"):
@@ -268,7 +282,7 @@ def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
     assert seen.traffic == {"x": Interval(192, 3 * 96)}
 
 
-def test_of_a_switch_every_branch_counts(look: Callable) -> None:
+def test_every_branch_of_a_switch_counts(look: Callable) -> None:
     branches = (
         "[lambda a: a, lambda a: lax.fori_loop(0, 9, lambda i, a: lax.psum(a, 'y'), a), lambda a: lax.psum(a, 'x')]"
     )
@@ -282,7 +296,7 @@ def test_a_branch_in_a_loop_counts_every_round(look: Callable) -> None:
     assert counts(look(body)) == [("all_reduce", Interval(0, 3))]
 
 
-def test_a_branch_in_a_branch(look: Callable) -> None:
+def test_counts_of_nested_branches_are_combined(look: Callable) -> None:
     body = """
     inner = lambda a: lax.cond(a[0, 1] > 0, lambda a: lax.psum(a, 'x'), lambda a: lax.psum(lax.psum(a, 'x'), 'x'), a)
     return lax.cond(a[0, 0] > 0, inner, lambda a: lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x'), a)
@@ -290,13 +304,13 @@ def test_a_branch_in_a_branch(look: Callable) -> None:
     assert runs(look(body)) == {("x",): Interval(1, 3)}
 
 
-def test_what_comes_before_and_after_a_branch_is_kept(look: Callable) -> None:
+def test_collectives_before_and_after_a_branch_are_kept(look: Callable) -> None:
     body = "a = lax.pmax(a, 'y')\na = lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.pmin(a, 'y')"
     found = look(body)
     assert [(c.axes, c.count) for c in found.collectives] == [(("y",), 1), (("x",), Interval(0, 1)), (("y",), 1)]
 
 
-def test_a_loops_condition_is_asked_once_more_than_the_body_runs(look: Callable) -> None:
+def test_collectives_in_a_loop_condition_run_once_more_than_the_body(look: Callable) -> None:
     ask = "lambda s: (s[0] < 4) & (lax.psum(s[1], 'x')[0, 0] < 9)"
     assert counts(look(f"return lax.while_loop({ask}, lambda s: (s[0] + 1, s[1]), (0, a))[1]")) == [
         ("all_reduce", Interval(1, math.inf))
@@ -310,7 +324,7 @@ def test_a_device_that_is_no_source_sends_nothing(look: Callable) -> None:
     assert (hop.count, hop.sent, hop.senders, hop.shift) == (1, Interval(0, 64), (0, 1, 2, 3, 4, 5), None)
 
 
-def test_what_each_device_sends_is_summed_for_each_device(look: Callable) -> None:
+def test_sent_bytes_are_summed_for_each_device(look: Callable) -> None:
     """In a gather by permutes to a root, every device except the root sends once.
 
     The sum of all permutes never counts.
@@ -374,7 +388,7 @@ def f(a, *, mesh):
     [
         ("return a", 0, 0),
         ("return 2 * a", 0, 16),
-        ("return a * a", 32, 16),  # the multiplications, and sums that may complete a matmul
+        ("return a * a", 32, 16),  # 16 multiplications and 16 sums, because both together may be a matmul
         ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask does not count as data; computing it takes two operations
         ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
@@ -418,7 +432,7 @@ def test_a_loop_that_never_runs_costs_nothing(look: Callable) -> None:
     assert found.dot_flops == found.flops == 0
 
 
-def test_a_loop_that_is_left_at_once_sends_nothing(look: Callable) -> None:
+def test_a_loop_without_rounds_sends_nothing(look: Callable) -> None:
     assert counts(look(f"work = lambda a: lax.psum(a, 'x')\nreturn ({NEVER})(a)")) == [("all_reduce", 0)]
 
 
@@ -518,7 +532,7 @@ def test_collectives_written_by_hand_are_not_the_compilers(execute: Callable, bo
         ("lax.scan(lambda c, _: (lax.cond(c[0, 0] > 0, there_and_back, lambda c: c, c), None), a, length=4)[0]", Interval(0, 4)),
     ],
 )  # fmt: skip
-def test_what_the_compiler_adds_in_a_loop_or_a_branch_counts_as_often_as_it_may_run(
+def test_added_collectives_in_loops_and_branches_count_at_most_each_round(
     execute: Callable, body: str, wanted: Interval
 ) -> None:
     text = f"""{IMPORTS}
@@ -527,7 +541,8 @@ def f(a, *, mesh):
     there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
     return {body}
 """
-    # Entering the loop may cost something once. The sums that decide whether it continues do not matter here.
+    # Leave out the sums that the compiler adds to the loop's condition. The compiler may also add one all-to-all before
+    # the loop.
     added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
     assert wanted in [c.count for c in added] and all(c.by_compiler for c in added)
     assert all(c.count.most <= wanted.most for c in added)
@@ -550,7 +565,7 @@ def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) ->
     return REDUCED.format(operand=operand, groups=groups, mark=f"{facts.MARK}_{number}_")
 
 
-def test_a_name_that_the_compiler_passes_on_proves_nothing() -> None:
+def test_a_marked_collective_with_other_properties_is_the_compilers() -> None:
     """A collective of another kind, over other axes, or executed more often is the compiler's."""
     mesh, by_hand = {"x": 2, "y": 2}, Collective("all_reduce", ("x", "y"), 32, Interval.of(48))
     one = f"%r = f32[2,4] {sum_of()}"
@@ -582,13 +597,13 @@ WHILE = "%w = f32[2,4] while(%p), condition=%again, body=%body, backend_config={
     ("rounds", "config", "added"),
     [
         (3, '{"known_trip_count":{"n":"3"}}', 0),
-        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs more often than in the source
-        (3, "{}", 0),  # XLA does not know the number of rounds; the source gives it
+        (3, '{"known_trip_count":{"n":"5"}}', 1),  # the compiled loop has more rounds than the source's loop
+        (3, "{}", 0),  # XLA's text lacks the number of rounds, but the source has it
         (None, "{}", 0),
         (None, '{"known_trip_count":{"n":"5"}}', 0),
     ],
 )
-def test_a_loop_of_the_source_stays_one(rounds: int | None, config: str, added: int) -> None:
+def test_a_compiled_loop_with_the_rounds_of_the_source_is_by_hand(rounds: int | None, config: str, added: int) -> None:
     by_hand = Collective("all_reduce", ("x",), 32, Interval.of(48), UNKNOWN if rounds is None else Interval.of(rounds))
     text = program(WHILE.format(config=config), more=LOOP.format(sum=sum_of("%s")))
     assert len(hlo.added_by_compiler(text, {"x": 4}, {0: [by_hand]})) == added
@@ -607,7 +622,7 @@ def test_unrolled_rounds_and_merged_sums_are_by_hand() -> None:
     assert hlo.added_by_compiler(program(merged), {"x": 4}, two) == []
 
 
-def test_groups_that_cannot_be_read_may_send_anything() -> None:
+def test_collectives_with_unreadable_groups_send_an_unknown_amount() -> None:
     (found,) = hlo.added_by_compiler(program("%r = f32[2,4] all-reduce(%p), replica_groups=new{'x'}"), {"x": 4})
     assert (found.axes, found.partial, found.sent) == (("x",), True, UNKNOWN)
 
@@ -620,7 +635,7 @@ def f(a, *, mesh):
 """
     found = look(text)
     (sum_,) = found.collectives
-    assert found.dot_flops is None and sum_.sent == Interval(12, 24)  # 2 x 2 floats, perhaps cut over y
+    assert found.dot_flops is None and sum_.sent == Interval(12, 24)  # 2 x 2 floats, which XLA may shard over y
     assert execute(text, BLOCK)["dot_flops"]["most"] <= 2 * 2 * 2 * 16
 
 
@@ -667,7 +682,7 @@ def test_groups_cross_every_axis_along_which_two_members_differ(
 ROUNDS = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (1, 2)]]
 
 
-def test_pairs_of_a_tournament_count_under_their_axis(look: Callable) -> None:
+def test_all_reduces_over_pairs_count_under_their_axis(look: Callable) -> None:
     """Three rounds of pairs over x move as many bytes as a gather, so a budget of x must count them."""
     pairs = f"for pairs in {ROUNDS}:\n    a = a + lax.psum(a, 'x', axis_index_groups=pairs)\nreturn a"
     found = look(pairs).collectives
@@ -775,7 +790,7 @@ def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, w
 def test_groups_that_no_mesh_has_are_refused(axes: list[str], which: str) -> None:
     from jaxlib.mlir import ir
 
-    with pytest.raises((admission.ProgramRefused, ir.MLIRError)):  # MLIR's own verifier knows some of them
+    with pytest.raises((admission.ProgramRefused, ir.MLIRError)):  # MLIR's own verifier refuses some of these groups
         named_groups(*axes, which=which)
 
 
@@ -787,7 +802,7 @@ def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
 
 
 @given(meshes, st.data())
-def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) -> None:
+def test_all_spellings_of_groups_are_read_alike(mesh: dict[str, int], data: st.DataObject) -> None:
     """``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
     axes = tuple(a for a in mesh if data.draw(st.booleans()))
     wanted = fibres(axes, mesh)
@@ -803,12 +818,12 @@ def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) 
         assert groups_in(text, mesh) == wanted, text
 
 
-def test_no_groups_are_all_devices() -> None:
+def test_missing_groups_mean_all_devices() -> None:
     assert groups_in("replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
 
 
 def test_devices_may_be_numbered_in_another_order_than_the_mesh():
-    # as XLA printed it for a resharding on a mesh of x=4, y=2: ids 0 2 4 6 1 3 5 7, laid out as 2 by 4
+    # XLA printed this text for a resharding on a mesh of x=4, y=2: ids 0 2 4 6 1 3 5 7, laid out as 2 by 4
     named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0))"
     mesh = {"x": 4, "y": 2}
     for axis, wanted in {"axis_1": [[0, 2, 4, 6], [1, 3, 5, 7]], "axis_0": [[0, 1], [2, 3], [4, 5], [6, 7]]}.items():
@@ -816,7 +831,7 @@ def test_devices_may_be_numbered_in_another_order_than_the_mesh():
 
 
 def test_groups_may_be_half_an_axis():
-    # as XLA printed it for P('x', 'y') becoming P('y', 'x')
+    # XLA printed this text for a resharding from P('x', 'y') to P('y', 'x')
     named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([2,2,2]T(0,2,1)) {'axis_1':(2)2}"
     found = groups_in(f"replica_groups={named}, x", {"x": 4, "y": 2})
     assert found == [[0, 2], [1, 3], [4, 6], [5, 7]]
@@ -828,7 +843,7 @@ def test_groups_may_be_half_an_axis():
     ("shape", "size"),
     [("f32[16,24]", 1536), ("bf16[3]", 6), ("pred[8]", 8), ("s4[8]", 8), ("f32[]", 4), ("c64[2]", 16), ("u8[5]", 5)],
 )
-def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
+def test_hlo_bytes_of_shapes(shape: str, size: int) -> None:
     assert hlo_text.hlo_bytes(shape) == size
 
 
@@ -898,7 +913,7 @@ def test_a_gibibyte_is_admitted(look: Callable) -> None:
     assert look("return a + jnp.zeros(1 << 28).sum()").collectives == []
 
 
-def test_a_permute_to_oneself_moves_nothing(look: Callable) -> None:
+def test_a_permute_from_each_device_to_itself_moves_nothing(look: Callable) -> None:
     assert look("return lax.ppermute(a, 'x', [(i, i) for i in range(4)])").collectives == []
 
 
@@ -916,7 +931,7 @@ def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
-def test_a_rotation_is_named_by_its_shorter_way(size: int):
+def test_the_shift_of_a_rotation_is_its_shorter_way(size: int):
     for places in range(-size, 2 * size):
         pairs = [[d, (d + places) % size] for d in range(size)]
         ways = [step for step in range(-size, size + 1) if (places - step) % size == 0]
@@ -935,10 +950,11 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
     ("pairs", "mesh"),
     [
         ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # a line, not a ring
-        ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some permutes go forwards, some backwards
+        ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some devices send forwards, some backwards
         ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one device sends only to itself
         ([[0, 3], [3, 0], [1, 2], [2, 1]], {"x": 2, "y": 2}),  # along two axes
-        ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),  # only one of two rings along the axis
+        # Only one of the two rings along axis x. The devices of the other ring send to themselves.
+        ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),
         ([[0, 0], [1, 1]], {"x": 2}),  # no data moves
     ],
 )

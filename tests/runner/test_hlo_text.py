@@ -29,7 +29,7 @@ def test_until_ignores_brackets_and_strings(text: str, end: str) -> None:
     assert until(text, end) == letter_by_letter(text, end)
 
 
-def test_an_instruction_is_taken_apart() -> None:
+def test_an_instruction_is_split_into_its_parts() -> None:
     line = '  ROOT %r.1 = (f32[2,8]{1,0}, s32[]) all-reduce(f32[2,8]{1,0} %a, %b), to_apply=%sum, metadata={op_name="f(x, )"}'
     found = instruction(line)
     assert (found.name, found.shape, found.opcode) == ("r.1", "(f32[2,8]{1,0}, s32[])", "all-reduce")

@@ -31,7 +31,7 @@ def test_shapes_inside_shard_map_are_one_devices() -> None:
     assert program.main.operations[0].name == "shard" and program.main.operations[-1].name == "unshard"
 
 
-def test_calls_are_written_out_each_with_values_of_its_own() -> None:
+def test_each_call_is_inlined_with_its_own_values() -> None:
     inner = jax.jit(lambda a: lax.ppermute(a, "x", ROUND))
     program = read(lambda a: inner(inner(a)), [A], P("x", "y"), mesh=MESH)
     first, second = named(program, "collective_permute")
@@ -61,7 +61,7 @@ def test_loops_have_rounds_and_bodies_and_constants_are_known() -> None:
     assert [op.flops for op in named(program, "dot_general")] == [2 * 4 * 4 * 4] * 2
 
 
-def test_what_a_conditional_chooses_from_is_there() -> None:
+def test_a_conditional_has_its_branches_as_bodies() -> None:
     def local(a):
         return lax.cond(lax.axis_index("x") == 0, lambda: a + 1, lambda: a)
 
@@ -70,13 +70,15 @@ def test_what_a_conditional_chooses_from_is_there() -> None:
     assert [len(body.operations) for body in case.bodies] in ([0, 3], [0, 2])
 
 
-def test_lines_are_the_learners() -> None:
+def test_lines_are_those_of_the_learners_source() -> None:
     program = read(lambda a: jnp.tanh(a), [A], P("x", "y"), mesh=MESH, files={__file__})
     (tanh,) = named(program, "tanh")
-    assert tanh.file == __file__ and tanh.line == test_lines_are_the_learners.__code__.co_firstlineno + 1
+    assert (
+        tanh.file == __file__ and tanh.line == test_lines_are_those_of_the_learners_source.__code__.co_firstlineno + 1
+    )
 
 
-def test_a_shard_map_that_is_manual_over_some_axes_only_says_so() -> None:
+def test_operations_in_a_partly_manual_shard_map_are_not_manual() -> None:
     from jax.sharding import AbstractMesh, AxisType
 
     from tests.clock.programs import read_global
@@ -88,9 +90,9 @@ def test_a_shard_map_that_is_manual_over_some_axes_only_says_so() -> None:
     assert not dot.manual
 
 
-def test_a_large_program_carries_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_program_has_no_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     program = read(lambda a: a * 2 + 1, [A], P("x", "y"), mesh=MESH)
     assert len(list(program.walk())) > 3
     monkeypatch.setattr(operations, "MAX_OPERATIONS", 3)
-    with pytest.raises(AssertionError):  # ``read`` asserts that there are some
+    with pytest.raises(AssertionError):  # ``read`` asserts that the runner returned operations
         read(lambda a: a * 2 + 1, [A], P("x", "y"), mesh=MESH)

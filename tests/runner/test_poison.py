@@ -46,7 +46,7 @@ IDLE = {
 
 
 @pytest.mark.parametrize("body", IDLE.values(), ids=IDLE)
-def test_a_matmul_of_which_no_result_changes_does_not_matter(body: str) -> None:
+def test_a_matmul_without_effect_on_results_does_not_matter(body: str) -> None:
     found = matter(PRODUCTS, mapped(body), A, B)
     assert found.count(True) == 1 and False in found
 
@@ -67,14 +67,14 @@ def test_booleans_and_arrays_without_elements_are_changed_as_all_others(junk: st
     assert matter(COLLECTIVES, text, A, B) == [True, False]
 
 
-def test_each_call_of_a_function_counts_alone() -> None:
+def test_each_call_of_a_function_is_replaced_separately() -> None:
     text = mapped("""
 summed = jax.jit(lambda v: lax.psum(v @ b, "y"))
 return summed(a) + 0 * summed(2 * a) + summed(3 * a)""")
     assert matter(COLLECTIVES, text, A, B) == matter(PRODUCTS, text, A, B) == [True, False, True]
 
 
-def test_what_is_outside_of_shard_map_is_tried_as_well() -> None:
+def test_operations_outside_shard_map_are_replaced() -> None:
     text = """
 def f(a, b, *, mesh):
     return a @ b + 0 * (a @ b @ b)
@@ -114,7 +114,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize(("what", "body"), NEEDED.values(), ids=NEEDED)
-def test_what_a_result_needs_matters(what: str, body: str) -> None:
+def test_operations_that_a_result_needs_matter(what: str, body: str) -> None:
     found = matter(what, mapped(body.replace("; ", "\n")), A, B)
     assert found and all(found)
 
@@ -137,7 +137,7 @@ def f(a, b, *, mesh):
     assert matter(COLLECTIVES, text, *args, mesh={"x": 8}) == [True] * 7
 
 
-def test_shard_map_over_some_axes_and_one_within_another() -> None:
+def test_collectives_in_nested_shard_maps_are_replaced() -> None:
     text = """
 def f(a, *, mesh):
     def inner(a):
@@ -157,7 +157,7 @@ def f(a, *, mesh):
 @pytest.mark.parametrize(
     "dtype", ["float32", "bfloat16", "float16", "float64", "int8", "int32", "uint32", "int64", "int4", "bool", "complex64"]
 )  # fmt: skip
-def test_others_differ_everywhere_and_lie_where_the_own_ones_do(dtype: str, shape: tuple[int, ...]) -> None:
+def test_replacement_values_differ_everywhere_and_have_a_similar_range(dtype: str, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         own = jax.numpy.asarray(rng.integers(1, 8, shape) if "int" in dtype else rng.normal(size=shape)).astype(dtype)
@@ -171,7 +171,7 @@ def test_others_differ_everywhere_and_lie_where_the_own_ones_do(dtype: str, shap
     assert dtype == "bool" or own.size == 1 or (salted[0] != salted[1]).any()
 
 
-def test_no_number_that_is_finite_becomes_another_kind() -> None:
+def test_replacement_values_are_finite() -> None:
     for values in ([0.0, 0.0], [np.inf, 1.0], [np.nan, -np.inf], [3e38, -3e38]):
         other = np.asarray(jax.jit(others.others)(np.array(values, np.float32), others.noise((2,), np.int32(0))))
         assert np.isfinite(other).all() and (other != values).all()

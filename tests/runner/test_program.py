@@ -73,11 +73,11 @@ def honest(body: str = "%0 = stablehlo.negate %a : tensor<8xf32>", more: str = "
         honest().replace("@mesh", "@f0"),
     ],
 )  # fmt: skip
-def test_what_decides_nothing_is_not_in_it(text: str) -> None:
+def test_text_without_effect_is_not_in_the_canonical_form(text: str) -> None:
     assert form(text).text == form(honest()).text
 
 
-def test_names_of_functions_and_channels_decide_nothing() -> None:
+def test_names_of_functions_and_channels_do_not_change_the_form() -> None:
     def text(first: str, second: str, handle: int) -> str:
         calls = f"%1 = func.call @{first}(%a) : (tensor<8xf32>) -> tensor<8xf32> %0 = func.call @{second}(%1) : (tensor<8xf32>) -> tensor<8xf32>"
         functions = [
@@ -97,7 +97,7 @@ def test_names_of_functions_and_channels_decide_nothing() -> None:
     assert len(forms) == 1
 
 
-def test_its_text_is_the_program() -> None:
+def test_the_canonical_form_is_the_programs_full_text() -> None:
     once = form(honest("%0 = " + SUM.replace("HANDLE", "5")))
     assert once.parse().operation.get_asm(enable_debug_info=False) == once.text
     assert form(once.text) == once
@@ -108,7 +108,7 @@ def test_arguments_have_the_requested_shardings_not_the_programs() -> None:
     assert '[{"x"}]' in form(text).text and '[{"y"}]' not in form(text).text
 
 
-def test_what_a_mesh_is_called_says_nothing() -> None:
+def test_the_name_of_a_mesh_does_not_change_the_form() -> None:
     """A mesh's name was copied into the attributes of main's arguments, so that a name could add attributes."""
     name = "mesh, [{\\22y\\22}]>, jax.buffer_donor = true, note.x = #sdy.sharding<@mesh"
     text = f'module {{ sdy.mesh @"{name}" = <["x"=4, "y"=2]> {MESHES} {main("%0 = stablehlo.negate %a : tensor<8xf32>")} }}'
@@ -160,7 +160,7 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
         (honest("cf.br ^b(%a : tensor<8xf32>)\n^b(%0: tensor<8xf32>):"), "not allowed"),
         (honest("%0 = stablehlo.custom_call @Sharding(%a) : (tensor<8xf32>) -> tensor<8xf32>"), "calls 'Sharding' outside XLA"),
         (honest('%0 = "vendor.evil"(%a) : (tensor<8xf32>) -> tensor<8xf32>'),
-         "cannot be read|uses vendor.evil, which is not allowed"),  # MLIR reads what it does not know since JAX 0.12
+         "cannot be read|uses vendor.evil, which is not allowed"),  # since JAX 0.12, MLIR reads unknown operations
         (honest("%0 = arith.negf %a : tensor<8xf32>"), "arith.negf"),
         (honest('%t = stablehlo.create_token : !stablehlo.token\n%0 = stablehlo.negate %a : tensor<8xf32>'), "not allowed"),
         (honest('%b = "stablehlo.convert"(%a) : (tensor<8xf32>) -> tensor<?xf32>\n%0 = stablehlo.negate %a : tensor<8xf32>'), "not fixed"),
@@ -168,7 +168,7 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
         (honest().replace("8xf32", "4x2xf32"), "expected"),
     ],
 )  # fmt: skip
-def test_what_is_more_or_other_than_was_asked_is_refused(text: str, reason: str) -> None:
+def test_programs_with_other_contents_than_requested_are_refused(text: str, reason: str) -> None:
     with pytest.raises(ProgramRefused, match=reason):
         form(text)
 

@@ -92,7 +92,7 @@ def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MESHES), st.sampled_from([1, 2]))
-def test_what_runs_is_what_the_documentation_says_and_facts_hold(data: Any, where: Any, each: int) -> None:
+def test_ragged_all_to_all_computes_what_jax_documents_and_facts_hold(data: Any, where: Any, each: int) -> None:
     """The grader runs it by blocks.
 
     The interpreter runs it slice by slice, as JAX documents it, and counts the bytes.
@@ -114,11 +114,11 @@ def test_what_runs_is_what_the_documentation_says_and_facts_hold(data: Any, wher
         assert counts.ran[device]["ragged_all_to_all"] == found.count == 1
 
 
-def test_what_a_device_sends_is_bounded_also_where_it_sends_its_rows_to_everybody() -> None:
+def test_sent_bytes_are_bounded_where_a_device_sends_rows_to_all() -> None:
     made = traced({"x": 4}, "x")
     n, sizes = 4, np.full((4, 4), 2, np.int32)
     inputs = arguments(sizes, 1)
-    inputs[2] = np.zeros((n, n), np.int32)  # every device sends the same two rows
+    inputs[2] = np.zeros((n, n), np.int32)  # every device sends its first two rows to all devices
     module = made.form.parse()
     with module.context:
         results, counts = interpreter.run(module, {"x": 4}, inputs)
@@ -158,7 +158,7 @@ def test_a_row_that_two_slices_claim_stays_as_it_was() -> None:
     np.testing.assert_array_equal(wrong[2, 0], inputs[1].reshape(4, ROOM, WIDTH)[2, 0])
 
 
-def test_in_a_loop_it_runs_every_round() -> None:
+def test_a_ragged_all_to_all_in_a_loop_runs_every_round() -> None:
     text = """
 from jax import lax
 
@@ -230,7 +230,7 @@ def form(call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, mo
     return canonical(code_of(module), {"x": 4, "y": 2}, asked, set())
 
 
-def test_nothing_but_its_groups_is_kept() -> None:
+def test_only_the_groups_of_a_ragged_all_to_all_are_kept() -> None:
     """Everything else in a custom call is removed: aliases, layouts, effects, computations, channels."""
     plain = form()
     assert plain.text.count("ragged_all_to_all") == 1
@@ -265,6 +265,6 @@ def with_type(place: int, kind: str) -> list[str]:
         ({"TARGET": "ragged_all_to_all_v2"}, "calls 'ragged_all_to_all_v2' outside XLA"),
     ],
 )
-def test_what_jax_does_not_write_is_refused(program: dict[str, Any], message: str) -> None:
+def test_a_ragged_all_to_all_that_jax_does_not_write_is_refused(program: dict[str, Any], message: str) -> None:
     with pytest.raises(ProgramRefused, match=message):
         form(**program)

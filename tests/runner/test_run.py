@@ -65,7 +65,7 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 # -- outputs -----------------------------------------------------------------------------------
 
 
-def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
+def test_an_unreduced_result_is_the_learners_fault() -> None:
     """JAX cannot say which device holds which part. Such results were pending without need."""
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
@@ -185,7 +185,7 @@ def f(a, b, *, mesh):
     assert len(first) == len(second)
 
 
-def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, traced: Callable) -> None:
+def test_a_cached_result_gets_the_lines_of_each_program(ran: Callable, traced: Callable) -> None:
     """The result is cached, but the lines come from each program."""
     later = SHIFT.replace("def f(", "# a comment\n\n\ndef f(")
     value = RNG.standard_normal((8, 4)).astype(np.float32)
@@ -198,7 +198,7 @@ def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, tra
     assert two["collectives"][0]["line"] == one["collectives"][0]["line"] + 3
 
 
-def test_other_inputs_are_run_anew(traced: Callable) -> None:
+def test_a_program_runs_again_for_other_inputs(traced: Callable) -> None:
     made = traced(SHIFT, A)
     first, second = (
         execution.execute(made.request, made.program, [[np.full((8, 4), n, np.float32)]])[1] for n in (1, 2)
@@ -294,7 +294,7 @@ def test_a_host_callback_is_refused(traced: Callable, call: str) -> None:
     assert (header["fault"]["line"], header["fault"]["file"]) == ((7, "a.py") if "ordered" not in call else (None, ""))
 
 
-def test_what_is_not_admitted_is_not_run(traced: Callable) -> None:
+def test_a_program_that_is_not_admitted_is_not_run(traced: Callable) -> None:
     made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.linalg.cholesky(a.T @ a)\n", A)
     assert "outside XLA" in refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
 
@@ -334,14 +334,14 @@ def test_a_crash_is_reported_in_one_line_without_addresses(stderr: str, reason: 
     assert crash_reason(stderr) == reason
 
 
-def test_the_programs_used_last_are_remembered() -> None:
+def test_results_of_recently_used_programs_are_cached() -> None:
     made: list[str] = []
 
     def reply(name: str) -> execution.Reply:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = lru.LRUCache(25_000, execution.size_of)  # room for two, including overhead
+    remembered = lru.LRUCache(25_000, execution.size_of)  # room for two replies, including overhead
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]
@@ -349,7 +349,7 @@ def test_the_programs_used_last_are_remembered() -> None:
     assert remembered.held == 0
 
 
-def test_jax_compiles_the_module_that_takes_the_place_of_its_own() -> None:
+def test_jax_compiles_a_replaced_module() -> None:
     """``lowered._lowering._hlo`` is replaced.
 
     If JAX keeps its module elsewhere, all results are zeros, and this test fails.

@@ -49,7 +49,7 @@ def test_a_result_is_the_argument_of_the_next_step_and_others_are_fresh() -> Non
     assert [v[0] for v in found] == [1, 11, 111, 6, 16, 116]
 
 
-def test_what_is_remembered_depends_on_the_steps() -> None:
+def test_cached_results_depend_on_steps_and_fed_arguments() -> None:
     a = np.ones(4, np.float32)
     assert len(values(*execution.execute(ask(1, []), program(), [[a, a]]))) == 1
     once = values(*execution.execute(ask(2, [[0, 0], [0, 1]]), program(), [[a, a]]))
@@ -69,7 +69,7 @@ def test_what_is_remembered_depends_on_the_steps() -> None:
         ("tensor<4xf32>", "%0 : tensor<4xf32>", [[1, 1]], "the program does not return b for the next step"),
     ],
 )
-def test_what_cannot_be_fed_back_is_refused(results: str, returned: str, fed: list, told: str) -> None:
+def test_results_that_cannot_be_fed_back_are_refused(results: str, returned: str, fed: list, told: str) -> None:
     a = np.ones(4, np.float32)
     header, _ = execution.execute(ask(2, fed), program(results, returned), [[a, a, a]])
     assert header["fault"]["kind"] == "refused" and header["fault"]["message"] == told

@@ -5,15 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from grader.sandbox.allowance import Allowance, IdleTime, backstop, cpu_seconds, share_asleep
+from grader.sandbox.allowance import (
+    Allowance,
+    AloneError,
+    IdleTime,
+    backstop,
+    cpu_seconds,
+    share_asleep,
+    share_reader,
+)
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker
+from tests.commands import ROOT
 from tests.sandbox.submissions import WORKING
 
 
@@ -53,7 +64,7 @@ def test_computing_counts_even_with_little_of_a_core(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.01, 0.05, 0.5])
-def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+def test_idle_time_counts_like_cpu_time(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     """However much the process computes between two sleeps."""
     machine = Machine(monkeypatch)
     allowed = machine.allows(20, always)
@@ -61,7 +72,7 @@ def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, shar
     assert allowed.used == pytest.approx(20, abs=0.5)
 
 
-def test_who_sleeps_some_of_the_time_is_charged_for_about_that_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_sleeps_half_the_time_is_charged_for_about_half(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     allowed = machine.allows(20, lambda now: now % 1 < 0.5)
     assert 30 < machine.ended_after(allowed, 0.0) < 55
@@ -153,6 +164,38 @@ def test_a_process_that_waits_for_a_core_is_not_idle(how: str) -> None:
 
 def test_a_process_that_has_ended_is_not_idle() -> None:
     assert share_asleep(1 << 22) == 0.0
+
+
+LAUNCHER = """
+import sys
+from grader.sandbox.launcher import open_pipes, tell_states
+pipes = open_pipes(sys.argv[1])
+print("ready", flush=True)
+tell_states(*pipes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_killed_launcher_raises_an_error_in_waiting_threads(tmp_path: Path) -> None:
+    raised = list[AloneError]()
+
+    def ask() -> None:
+        try:
+            asleep(os.getpid())
+        except AloneError as error:
+            raised.append(error)
+
+    words = [sys.executable, "-c", LAUNCHER, str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None and launcher.stdout.readline() == b"ready\n"
+        asleep = share_reader(str(tmp_path))
+        assert list(tmp_path.iterdir()) == [] and 0 <= asleep(os.getpid()) <= 1
+        launcher.kill()
+        launcher.wait()
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(60)
+    assert len(raised) == 1
 
 
 SLEEPER = (

@@ -61,7 +61,7 @@ def alone(text: str, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_what_was_in_the_standard_librarys_folder_is_remembered() -> None:
+def test_imports_do_not_list_the_standard_librarys_folder_again() -> None:
     """``FileFinder.invalidate_caches`` is replaced: this test notices if a finder lists its folder again."""
     text = """
 import importlib, importlib.machinery, os, sys

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.sandbox.allowance import IdleTime
+from grader.sandbox.allowance import AloneError, IdleTime
 from grader.sandbox.keeper import Stages, relay
 from grader.sandbox.worker import Worker
 from grader.wire.frames import pack
@@ -44,7 +44,7 @@ def seen():
 """
 
 
-def test_secret_asks_are_answered_last_and_numbered_on(worker: Worker) -> None:
+def test_secret_asks_are_answered_last_with_consecutive_numbers(worker: Worker) -> None:
     frames = staged(worker, "def f(n): return n", [call("f", n=1), call("f", n=2)], [call("f", n=3)])
     assert [f["body"].get("number") for f in frames[:-1]] == [None, None, 0, 1, 2]
     assert answers(frames) == [1, 2, 3] and frames[-1]["end"] == "done"
@@ -52,7 +52,7 @@ def test_secret_asks_are_answered_last_and_numbered_on(worker: Worker) -> None:
     assert staged(worker, "def f(n): return n", [], [])[-1]["end"] == "done"
 
 
-def test_no_secret_is_in_the_process_while_it_may_still_speak(worker: Worker) -> None:
+def test_secret_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
     """Neither in its memory nor in the pipe, while the source is loaded and while the other asks are answered."""
     text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
     public, secret = call("f", n=1), call("g", n=HIDDEN)
@@ -69,7 +69,7 @@ def test_no_secret_is_in_the_process_while_it_may_still_speak(worker: Worker) ->
         ([{"number": 1, "values": [{"value": "early"}]}, {"number": True}, {"number": 0.0}, {"end": "done"}], [None, None, 0, 1]),
     ],
 )  # fmt: skip
-def test_who_forges_a_frame_has_sealed_it(worker: Worker, forged: list[dict], numbers: list) -> None:
+def test_a_forged_frame_is_not_overwritten_by_later_ones(worker: Worker, forged: list[dict], numbers: list) -> None:
     text = f"""
 import json, os, struct
 for header in {forged!r}:
@@ -81,7 +81,7 @@ raise ValueError("told while loading")
     frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
     assert [f["body"].get("number") for f in frames[:-1]] == numbers
     assert answers(frames) == ["forged" if len(forged) == 2 else 1, HIDDEN]
-    if forged[0].get("loaded"):  # later messages about loading are ignored
+    if forged[0].get("loaded"):  # the forged message came first, and later messages about loading are ignored
         assert not frames[1]["body"].get("faults")
 
 
@@ -97,7 +97,7 @@ def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) ->
     ["'[' * 118 + ']' * 118", "'[' + ','.join(['1e15'] * 400_000) + ']'", "'\"' + chr(9731) * 690_000 + '\"'"],
     ids=["deep", "numbers", "text"],
 )
-def test_a_frame_that_the_keeper_accepts_is_accepted_by_the_grader(worker: Worker, inner: str) -> None:
+def test_the_grader_accepts_every_frame_that_the_keeper_accepts(worker: Worker, inner: str) -> None:
     """A frame was deeper and longer after it was wrapped and encoded again, and exceeded the grader's limit."""
     text = f"""
 import os, struct
@@ -117,7 +117,9 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     """A late keeper checked the folder first, and its child seemed never to have started: a fault of the grader."""
     monkeypatch.setattr("grader.sandbox.keeper.is_over_quota", lambda folder: True)
     monkeypatch.setattr("grader.sandbox.keeper.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("grader.sandbox.keeper.Allowance", lambda pid, seconds: SimpleNamespace(over=True, used=0.0))
+    monkeypatch.setattr(
+        "grader.sandbox.keeper.Allowance", lambda pid, seconds: SimpleNamespace(over=True, used=0.0, idle=0.0)
+    )
     out, child = os.pipe()
     os.write(child, pack({"started": True}))
     os.close(child)
@@ -131,6 +133,15 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     os.close(inlet)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("where", ["", "def f(): "])
+def test_the_keeper_reports_once_that_a_child_sleeps(worker: Worker, where: str) -> None:
+    frames = staged(worker, f"import time\n{where}time.sleep(2)\ndef g(): time.sleep(2)", [call("f"), call("g")], [])
+    assert [frame.get("asleep") for frame in frames].count(True) == 1
+    frames = staged(worker, "def f():\n    for _ in range(10 ** 7): pass", [call("f")], [])
+    assert not any("asleep" in frame for frame in frames)
+
+
 def test_a_keeper_ends_when_the_requesting_process_is_gone(tmp_path: Path) -> None:
     out, child = os.pipe()
     asks, asker = os.pipe()
@@ -142,6 +153,20 @@ def test_a_keeper_ends_when_the_requesting_process_is_gone(tmp_path: Path) -> No
         relay(out, IdleTime(os.getpid()), limits, str(tmp_path), stages, lambda header, blobs: None, asks)[0] == "alone"
     )
     for end in (out, child, asks, inlet):
+        os.close(end)
+
+
+def test_a_keeper_ends_when_the_launcher_is_gone(tmp_path: Path) -> None:
+    def asleep(pid: int) -> float:
+        raise AloneError
+
+    out, child = os.pipe()
+    inlet, to_child = os.pipe()
+    limits = {"trace_seconds": 1e6, "total_seconds": 1e6, "idle_seconds": 1e6}
+    stages = Stages(to_child, b"", b"", [])
+    idle = IdleTime(os.getpid(), asleep)
+    assert relay(out, idle, limits, str(tmp_path), stages, lambda header, blobs: None)[0] == "alone"
+    for end in (out, child, inlet):
         os.close(end)
 
 

@@ -99,7 +99,7 @@ def f():
 
 
 @pytest.mark.parametrize("tier", [*CONFINED, "none"])
-def test_honest_work_finds_what_it_needs(tier: str) -> None:
+def test_honest_submissions_can_import_and_use_common_modules(tier: str) -> None:
     names = ["jax.numpy", "jax.experimental.pallas", "jax.experimental.mesh_utils",
              "jax.experimental.multihost_utils", "jax.scipy.linalg", "jax.extend", "jax.tree_util", "numpy.linalg",
              "asyncio", "sqlite3", "ssl", "zoneinfo", "unittest.mock", "multiprocessing", "decimal", "ctypes.util"]  # fmt: skip
@@ -108,7 +108,7 @@ def test_honest_work_finds_what_it_needs(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", [*CONFINED, "none"])
-def test_other_packages_are_not_there_in_any_tier(tier: str) -> None:
+def test_other_packages_cannot_be_imported_in_any_tier(tier: str) -> None:
     """A verdict depends neither on other packages of a machine nor on the tier."""
     text = """
 def f():
@@ -123,7 +123,7 @@ def f():
     ]  # fmt: skip
 
 
-def test_nothing_that_holds_more_is_on_the_list() -> None:
+def test_no_system_or_site_packages_folder_is_readable_as_a_whole() -> None:
     listed = set(needs.readable())
     for whole in (
         "/",
@@ -143,6 +143,6 @@ def test_nothing_that_holds_more_is_on_the_list() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="libraries are listed by Linux")
-def test_libraries_are_named_one_by_one() -> None:
+def test_readable_libraries_are_single_files() -> None:
     assert any("libc." in path for path in needs.libraries())
     assert all(os.path.isfile(path) for path in needs.libraries())

@@ -18,7 +18,7 @@ from grader.sandbox.worker import Worker
 from tests.commands import ROOT
 
 
-def test_a_process_begun_ahead_is_taken_once_and_only_for_what_it_was_begun_for() -> None:
+def test_a_process_started_early_serves_one_request_with_its_limits() -> None:
     limits = Limits()
     begin_ahead(("trace",), "none", 3, limits)
     try:
@@ -29,14 +29,14 @@ def test_a_process_begun_ahead_is_taken_once_and_only_for_what_it_was_begun_for(
         last = take("trace", "none", 3, limits, NOTHING)
         pids = {one.process.pid for one in (ahead, again, stricter, last)}
         assert len(pids) == 4
-        assert last.process.args != stricter.process.args  # the command line contains its memory limit
+        assert last.process.args != stricter.process.args  # a process's command line contains its memory limit
     finally:
         for one in (ahead, again, stricter, last):
             end(one)
             assert not Path(one.scratch).exists()
 
 
-def test_a_worker_answers_that_was_begun_ahead() -> None:
+def test_a_worker_that_was_started_early_answers() -> None:
     limits = Limits()
     begin_ahead(("trace",), "none", 2, limits)
     with Worker("trace", "none", 2, limits) as worker:

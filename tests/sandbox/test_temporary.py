@@ -41,7 +41,7 @@ def at_work(place: Path, tier: str = "none") -> Iterator[tuple[subprocess.Popen[
         yield process, Path(process.stdout.readline().strip())
 
 
-def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path: Path) -> None:
     with at_work(tmp_path) as (killed, left):
         killed.kill()
     assert (left / "lock").is_file()
@@ -52,7 +52,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_may_not_be_ours_stay(tmp_path: Path) -> None:
+def test_folders_without_a_lock_of_the_grader_are_kept(tmp_path: Path) -> None:
     for name in ("shardlings-without-a-lock", "shardlings-link", "others"):
         (tmp_path / name).mkdir()
     (tmp_path / "others" / "lock").touch()
@@ -65,7 +65,7 @@ def test_folders_that_may_not_be_ours_stay(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_folder_of_another_user_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.sandbox import temporary
 
     (tmp_path / "shardlings-theirs").mkdir()

@@ -8,10 +8,12 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grader.exercise import normal
+from grader.sandbox import processes
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, available
 from grader.sandbox.worker import Worker, WorkerDied
@@ -80,7 +82,54 @@ def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
         assert not os.path.exists(scratch)
 
 
-def test_a_worker_that_died_says_so_and_starts_again() -> None:
+@pytest.mark.skipif("sandlock" not in WORKING, reason="sandlock does not work here")
+def test_a_launcher_that_is_retired_ends_after_all_processes_in_its_sandbox() -> None:
+    """A killed launcher would leave a keeper that waits for the launcher's answer, and learner code that runs on."""
+    with Worker("trace", "sandlock", 2, LIMITS) as worker:
+        frames = worker.trace({"name": "a.py", "chunks": [["a.py", "while True: pass"]]}, [])
+        next(frames)
+        assert worker.process is not None
+        inside = _at_home(worker) - {str(worker.process.pid)}
+        worker.retire()
+        worker.process.wait(60)
+        assert len(inside) == 3 and not inside & _at_home(worker)
+        with pytest.raises(WorkerDied):
+            list(frames)
+
+
+@pytest.mark.skipif("sandlock" not in WORKING, reason="sandlock does not work here")
+def test_learner_code_ends_after_its_launcher_is_killed() -> None:
+    with Worker("trace", "sandlock", 2, LIMITS) as worker:
+        frames = worker.trace({"name": "a.py", "chunks": [["a.py", "while True: pass"]]}, [])
+        next(frames)
+        assert worker.process is not None
+        worker.process.kill()
+        deadline = time.monotonic() + 60
+        while _at_home(worker) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not _at_home(worker)
+        assert "end" in list(frames)[-1][0]
+        assert value(ask("def f(): return 2", worker)) == 2
+
+
+def test_a_worker_that_is_retired_while_it_starts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, begun = Worker("trace", "none", 2, LIMITS), list[processes.WorkerProcess]()
+    take = processes.take
+
+    def take_and_retire(*words: Any) -> processes.WorkerProcess:
+        begun.append(take(*words))
+        worker.retire()
+        return begun[0]
+
+    monkeypatch.setattr(processes, "take", take_and_retire)
+    for _ in range(2):
+        with pytest.raises(WorkerDied, match="died") as died:
+            worker.start()
+        assert (died.value.stderr, died.value.phase) == ("it was retired", "starting")
+    assert [one.process.poll() is None for one in begun] == [False]
+
+
+def test_a_dead_worker_raises_an_error_and_starts_again() -> None:
     with Worker("trace", "none", 8, LIMITS) as worker:
         ask("def f(): return 1", worker)
         assert worker.process is not None
@@ -113,7 +162,7 @@ def killed_at(
 
 
 @pytest.mark.parametrize("frame", ["started", "loaded"])
-def test_a_worker_that_dies_while_learner_code_runs_is_the_learners(
+def test_a_worker_death_while_learner_code_runs_is_the_learners_fault(
     monkeypatch: pytest.MonkeyPatch, frame: str
 ) -> None:
     with Worker("trace", "none", 2, LIMITS) as worker:
@@ -122,7 +171,7 @@ def test_a_worker_that_dies_while_learner_code_runs_is_the_learners(
         assert value(ask("def f(): return 2", worker)) == 2
 
 
-def test_a_worker_that_dies_before_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_death_before_learner_code_runs_is_the_graders_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with Worker("trace", "none", 2, LIMITS) as worker:
         ask("def f(): return 1", worker)
         with pytest.raises(WorkerDied) as died:
@@ -130,7 +179,7 @@ def test_a_worker_that_dies_before_is_ours(monkeypatch: pytest.MonkeyPatch) -> N
         assert (died.value.reason, died.value.phase) == ("died", "asked")
 
 
-def test_a_worker_that_dies_is_ours_when_a_submission_of_our_own_fares_no_better(
+def test_a_worker_death_is_the_graders_fault_if_an_own_submission_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Worker("trace", "none", 2, LIMITS) as worker:
@@ -141,7 +190,7 @@ def test_a_worker_that_dies_is_ours_when_a_submission_of_our_own_fares_no_better
         assert died.value.phase == "traced"
 
 
-def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another() -> None:
+def test_a_worker_whose_folder_cannot_be_emptied_is_replaced() -> None:
     """The submission renames its scratch folder."""
     with Worker("trace", "none", 2, LIMITS) as worker:
         ask("def f(): return 1", worker)

@@ -53,7 +53,7 @@ def test_the_newest_request_replaces_those_that_wait() -> None:
     assert told.empty()
 
 
-def test_what_does_not_end_gives_way_and_is_never_reported(monkeypatch: Any) -> None:
+def test_an_endless_check_is_dropped_for_the_next_request(monkeypatch: Any) -> None:
     monkeypatch.setattr(checker, "PATIENCE", 0.0)
     told: SimpleQueue[Done] = SimpleQueue()
     begun, ended = threading.Event(), threading.Event()
@@ -73,7 +73,7 @@ def test_what_does_not_end_gives_way_and_is_never_reported(monkeypatch: Any) -> 
     assert told.empty()
 
 
-def test_an_error_of_ours_is_reported_and_the_next_request_is_served() -> None:
+def test_an_error_in_a_check_is_reported_and_the_next_request_runs() -> None:
     told: SimpleQueue[Done] = SimpleQueue()
     one = made(told)
 

@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_put_back_and_no_backup_is_ever_lost(file: Path, tmp_path: Path) -> None:
+def test_reset_restores_a_file_and_loses_no_backup(file: Path, tmp_path: Path) -> None:
     course = load_course(tmp_path / "course.yaml")
     first = reset(course, "x1_gather", file)
     assert first.name == "x1_gather.py.1.backup" and first.read_text() == "mine = 1\n"
@@ -37,7 +37,7 @@ def test_a_file_is_put_back_and_no_backup_is_ever_lost(file: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["01_gather.ipynb", "01_gather.py"])
-def test_a_file_that_holds_more_is_left_alone(file: Path, tmp_path: Path, name: str) -> None:
+def test_reset_refuses_a_file_with_other_exercises(file: Path, tmp_path: Path, name: str) -> None:
     other = file.rename(tmp_path / name)
     with pytest.raises(CourseError, match=f"^{name} holds more than x1_gather, so it is not reset: make the cell or"):
         reset(load_course(tmp_path / "course.yaml"), "x1_gather", other)
@@ -45,7 +45,7 @@ def test_a_file_that_holds_more_is_left_alone(file: Path, tmp_path: Path, name: 
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may write anywhere")
-def test_where_nothing_may_be_written_all_stays_as_it_is(file: Path, tmp_path: Path) -> None:
+def test_reset_changes_no_file_in_a_read_only_folder(file: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(OSError):
@@ -55,17 +55,17 @@ def test_where_nothing_may_be_written_all_stays_as_it_is(file: Path, tmp_path: P
         tmp_path.chmod(0o700)
 
 
-def test_the_file_of_a_source_and_of_one_in_an_archive(file: Path, tmp_path: Path) -> None:
+def test_file_of_a_source_and_of_an_archive_member(file: Path, tmp_path: Path) -> None:
     assert path_of(tmp_path, Source("x1_gather.py", ())) == path_of(file, Source("x1_gather.py", ())) == file
     with pytest.raises(CourseError, match=r"^work\.zip/x1_gather\.py is in an archive; unpack it$"):
         path_of(tmp_path, Source("work.zip/x1_gather.py", ()))
 
 
-def test_saves_are_heard_of_and_other_files_are_not(file: Path) -> None:
+def test_only_saves_of_the_exercise_are_reported(file: Path) -> None:
     """Polling, as on systems without notifications, reports the same saves. Other files beside the work are ignored."""
     heard = threading.Event()
     with changes(file, heard.set):
-        for number in range(600):  # the first saves may come before the watch begins
+        for number in range(600):  # save repeatedly, because the first saves may come before the watch begins
             file.with_name("notes.txt").write_text(str(number))
             file.write_text(f"mine = {number}\n")
             if heard.wait(0.1):

@@ -56,7 +56,7 @@ def work(clone: Path) -> Path:
     return clone / "exercises" / "03_matmuls" / "c1_no_communication.py"
 
 
-def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None:
+def test_watch_checks_saved_files_and_obeys_its_keys(clone: Path) -> None:
     file = work(clone)
     stub = file.read_text()
     with Person("watch", cwd=clone) as person:
@@ -70,7 +70,7 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.types("hhh")
         shown = person.sees("hint 3 for matmul_local:", "that was the last hint for matmul_local")
         assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # only the first failure shows hints
-        person.types("\x1b[Cz")  # an arrow and a letter do nothing
+        person.types("\x1b[Cz")  # an arrow key and the letter z do nothing
         person.types("n")
         person.sees("(2 of 2)", "c2_one_operand, matmul_gather_first:", "not written yet")
         person.types("n")
@@ -104,7 +104,7 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         assert person.leaves() == 0 and person.modes == person.before
 
 
-def test_one_that_is_named_is_where_one_begins_and_goes_on_from(clone: Path) -> None:
+def test_watch_begins_with_the_exercise_on_the_command_line(clone: Path) -> None:
     with Person("watch", "c1", cwd=clone) as person:
         person.sees("(1 of 2)", "c1_no_communication, matmul_local: exercises/03_matmuls/c1_no_communication.py")
         person.types("n")
@@ -113,14 +113,14 @@ def test_one_that_is_named_is_where_one_begins_and_goes_on_from(clone: Path) -> 
         assert person.leaves() == 0
 
 
-def test_editors_that_rename_and_saves_in_quick_succession(clone: Path) -> None:
+def test_saves_by_rename_and_in_quick_succession_are_checked(clone: Path) -> None:
     file = work(clone)
     stub = file.read_text()
     with Person("watch", "c1", cwd=clone) as person:
         person.sees("0 of 5 pass", "q quit")
         beside = file.with_name("4913.tmp")
         beside.write_text(stub.replace(EMPTY, BY_COMPILER))
-        file.rename(file.with_name("c1_no_communication.py~"))  # as vim and emacs do
+        file.rename(file.with_name("c1_no_communication.py~"))  # vim and emacs also rename the old file when they save
         beside.rename(file)
         person.sees("3 of 5 pass")
         file.unlink()
@@ -151,7 +151,7 @@ def test_a_loop_without_end_is_stopped_by_saving_again(clone: Path) -> None:
         assert b"Traceback" not in person.raw
 
 
-def test_a_narrow_terminal_without_colours_that_is_resized(clone: Path) -> None:
+def test_watch_works_on_a_narrow_resized_terminal_without_colours(clone: Path) -> None:
     work(clone).write_text(work(clone).read_text().replace(EMPTY, BY_COMPILER))
     with Person("watch", "c1", cwd=clone, columns=40, lines=50, NO_COLOR="1") as person:
         shown = person.sees(
@@ -167,7 +167,7 @@ def test_a_narrow_terminal_without_colours_that_is_resized(clone: Path) -> None:
         assert person.leaves() == 130 and person.modes == person.before and b"Traceback" not in person.raw
 
 
-def test_a_notebook_is_watched_as_well(clone: Path) -> None:
+def test_watch_checks_a_notebook(clone: Path) -> None:
     notebook = clone / "exercises" / "03_matmuls" / "03_matmuls.ipynb"
     cells = json.loads(notebook.read_text())
     mine = clone / "mine"
@@ -183,7 +183,7 @@ def test_a_notebook_is_watched_as_well(clone: Path) -> None:
         assert (mine / notebook.name).read_text() == text
 
 
-def test_without_a_terminal_lines_follow_each_other(clone: Path) -> None:
+def test_watch_prints_line_by_line_without_a_terminal(clone: Path) -> None:
     file = work(clone)
     command = [sys.executable, "-m", "grader.cli", "watch", "c1"]
     with subprocess.Popen(

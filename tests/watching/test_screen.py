@@ -23,7 +23,7 @@ NEXT = "; n goes to the next exercise"
     [(["x1_gather", "x2"], True, NEXT), (["x1_gather"], True, ""), (["x1_gather", "x2"], False, "")],
     ids=["another", "the last", "no keys"],
 )
-def test_only_where_there_is_a_next_exercise_is_it_offered(
+def test_the_next_exercise_is_offered_only_if_there_is_one(
     tmp_path: Path, names: list[str], has_keys: bool, further: str
 ) -> None:
     made_up(tmp_path)

@@ -21,7 +21,7 @@ def session(tmp_path: Path) -> WatchSession:
     return WatchSession(load_course(tmp_path / "course.yaml"), tmp_path / "work", "me", ["x1_gather"])
 
 
-def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(session: WatchSession) -> None:
+def test_hints_belong_to_the_first_failing_function_one_at_a_time(session: WatchSession) -> None:
     session.hint()
     assert session.hints == []  # nothing fails yet
     session.report = exercise(
@@ -35,7 +35,7 @@ def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(sessio
     assert (session.function, session.hints, session.hints_left) == ("gather_time", [], 0)
 
 
-def test_only_what_is_new_is_looked_at(session: WatchSession) -> None:
+def test_a_session_looks_only_at_changed_files(session: WatchSession) -> None:
     assert not session.look() and session.source is None
     with pytest.raises(CourseError, match=r"^there is no file of x1_gather to reset$"):
         session.reset()
@@ -50,7 +50,7 @@ def test_only_what_is_new_is_looked_at(session: WatchSession) -> None:
     assert session.look() and session.source is None and session.report is None
 
 
-def test_one_begins_where_something_is_left_to_do(tmp_path: Path) -> None:
+def test_a_session_starts_at_the_first_unfinished_exercise(tmp_path: Path) -> None:
     made_up(tmp_path)
     session = WatchSession(load_course(tmp_path / "course.yaml"), tmp_path, "me", ["x1_gather", "x2", "x3"])
     done = exercise([result()], exercise="x1_gather")

@@ -63,6 +63,9 @@ def test_without_wings_every_module_of_the_core_is_imported_and_the_help_names_i
     helped = python(core, "-m", "grader", "--help").stdout
     assert all(f" {name} " in helped for name in ("check", "grade", "explain", "start"))
     assert not any(f" {name} " in helped for name in wing.commands())
+    helped = python(core, "-m", "grader", "grade", "--help").stdout
+    assert "--backend" in helped
+    assert not any(name in helped for name in wing.options())
 
 
 def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> None:
@@ -80,8 +83,9 @@ def test_without_its_wing_a_command_says_which_one_it_needs(core: Path, command:
     assert (done.returncode, done.stderr) == (2, missing(f"shardlings {command}", wing.WING_OF[command], extra))
 
 
-def test_the_table_of_commands_is_what_the_wings_offer() -> None:
-    assert {name: place.split(".")[0] for name, place in wing.commands().items()} == wing.WING_OF
+def test_the_table_of_commands_and_options_is_what_the_wings_offer() -> None:
+    places = wing.commands() | wing.options()
+    assert {name: place.split(".")[0] for name, place in places.items()} == wing.WING_OF
     assert wing.EXTRAS.keys() <= wing.wings().keys()
 
 
@@ -92,7 +96,10 @@ def test_a_command_that_no_wing_has_is_unknown(core: Path) -> None:
 
 def test_without_wings_their_format_and_their_functions_are_unknown(core: Path) -> None:
     done = python(core, "-m", "grader", "export", str(core / "x.zip"), "--to", "gradescope")
-    assert done.returncode == 2 and done.stderr == "shardlings: no format 'gradescope'; there are csv, canvas\n"
+    assert (
+        done.returncode == 2
+        and done.stderr == "shardlings: no export format 'gradescope'; the formats are csv, canvas\n"
+    )
     done = python(core, "-c", "from grader.notebook import chip")
     assert "cannot import name 'chip'" in done.stderr
 
@@ -110,7 +117,7 @@ def test_without_its_wing_a_page_says_which_one_it_needs(core: Path) -> None:
     done = python(core, "-m", "grader", "watch", "c1", "--browser", "--work", str(ADA))
     assert (done.returncode, done.stderr) == (2, missing("--browser", "browser", "[browser]"))
     done = python(core, "-m", "grader", "watch", "c1", "--port", "8642", "--work", str(ADA))
-    assert done.stderr == "shardlings: --port and --at are about the page: add --browser\n"
+    assert done.stderr == "shardlings: --port and --at are options of the page in the browser: add --browser\n"
 
 
 def imports_of_wings(text: str) -> list[str]:
@@ -125,7 +132,7 @@ def imports_of_wings(text: str) -> list[str]:
 
 
 def test_no_test_of_the_core_imports_a_wing() -> None:
-    others = {"wings", "submissions", "mistakes"}  # learners' and authors' files, some of which are not Python
+    others = {"wings", "submissions", "mistakes"}  # some files in submissions and mistakes are not valid Python
     files = [path for path in (ROOT / "tests").rglob("*.py") if not others & set(path.parts)]
     assert len(files) > 150
     found = {str(path.relative_to(ROOT)): imports_of_wings(path.read_text(encoding="utf-8")) for path in files}

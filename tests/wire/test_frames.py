@@ -68,7 +68,7 @@ def test_floats_come_back_to_the_last_bit(value: float) -> None:
     assert same(decode(json.loads(json.dumps(encode(value), allow_nan=False))), value)
 
 
-def test_nan_comes_back_and_is_no_json_of_its_own() -> None:
+def test_nan_comes_back_and_is_encoded_as_strict_json() -> None:
     assert math.isnan(decode(json.loads(json.dumps(encode(math.nan), allow_nan=False))))
 
 
@@ -123,7 +123,7 @@ def test_complex_numbers_are_plain(value: Any) -> None:
 
 
 @pytest.mark.parametrize("body", ["1j", [1], [1, 2, 3], ["a", "b"], [1, [2]], [1, None], 5])
-def test_what_is_no_complex_number_is_refused(body: Any) -> None:
+def test_invalid_complex_numbers_are_refused(body: Any) -> None:
     with pytest.raises(BadFrame):
         decode({"complex": body})
 
@@ -141,12 +141,12 @@ def test_what_is_no_complex_number_is_refused(body: Any) -> None:
         pytest.param(1 << 20_000, "is an integer of thousands of digits", id="huge"),
     ],
 )
-def test_what_is_not_plain_is_refused(value: Any, message: str) -> None:
+def test_values_that_are_not_plain_are_refused(value: Any, message: str) -> None:
     with pytest.raises(NotPlain, match=f"^{message}$"):
         encode(value)
 
 
-def test_nesting_has_an_end() -> None:
+def test_too_deeply_nested_values_are_refused() -> None:
     value: Any = 0
     for _ in range(wire.MAX_DEPTH):
         value = [value]
@@ -257,7 +257,7 @@ def test_a_cut_frame_is_an_end_and_never_a_frame(data: st.DataObject) -> None:
         (wire.pack({}, [bytes(501), bytes(500)]), "the header does not say how long its blobs are"),
     ],
 )
-def test_what_is_too_large_is_refused_before_it_is_read(frame: bytes, message: str) -> None:
+def test_frames_that_are_too_large_are_refused_before_reading(frame: bytes, message: str) -> None:
     asked = []
 
     def read(n: int, take: Callable[[int], bytes] = reader(frame)) -> bytes:  # noqa: B008  one reader per example
@@ -288,7 +288,7 @@ def header_frame(text: str) -> bytes:
         ('{"a": ' + "[" * 200 + "]" * 200 + ', "blobs": []}', "the header is nested too deeply"),
     ],
 )
-def test_headers_that_are_none_are_refused(text: str, message: str) -> None:
+def test_invalid_headers_are_refused(text: str, message: str) -> None:
     with pytest.raises(BadFrame, match=f"^{message}"):
         wire.read_frame(reader(header_frame(text)))
 
@@ -304,7 +304,7 @@ def test_every_plain_value_fits_into_a_header() -> None:
 
 @MANY
 @given(st.text(alphabet='[]{}"\\a,', max_size=400))
-def test_nesting_is_never_less_than_what_a_reader_meets(text: str) -> None:
+def test_nesting_is_at_least_the_depth_of_the_json(text: str) -> None:
     deepest = depth = 0
     quoted = escaped = False
     for char in text:

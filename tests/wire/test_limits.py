@@ -6,7 +6,7 @@ from grader.sandbox.limits import Limits
 from grader.wire import limits
 
 
-def test_what_is_taken_of_one_thing_fits_into_what_holds_it() -> None:
+def test_limits_of_parts_are_below_those_of_the_whole() -> None:
     assert limits.MAX_PROGRAM < limits.MAX_ANSWER < limits.MAX_BLOBS and limits.MAX_OUTPUT < limits.MAX_BLOBS
     assert limits.MAX_ANSWER_HEADER < limits.MAX_HEADER < limits.MAX_ANSWER
     assert limits.MAX_FILE < limits.MAX_TOTAL < limits.MAX_READ and limits.MAX_NOTEBOOK < limits.MAX_READ

@@ -44,7 +44,7 @@ PROGRAM = Operations(
 )  # fmt: skip
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_operations_are_read_back() -> None:
     assert from_json(json.loads(json.dumps(to_json(PROGRAM)))) == PROGRAM
 
 
@@ -124,13 +124,13 @@ def nested(levels: int) -> Any:
     return {"mesh": [["x", 2]], "values": [[[], "int32", 1]], "main": [[0], *data[1:]]}
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_too_deeply_nested_operations_are_refused() -> None:
     assert from_json(nested(16)).main
     with pytest.raises(BadFrame, match="nested too deeply"):
         from_json(nested(17))
 
 
-def test_a_value_may_be_used_so_often_and_no_more() -> None:
+def test_the_number_of_uses_of_values_is_limited() -> None:
     """Readers follow a program's uses: 5,000 operations of 5,000 operands would be millions."""
 
     def program(uses: int) -> Any:

@@ -30,7 +30,7 @@ WHOLE = Schedule(
 )  # fmt: skip
 
 
-def test_what_is_written_is_read_as_it_was() -> None:
+def test_written_schedules_are_read_back() -> None:
     assert from_json(json.loads(json.dumps(to_json(WHOLE)))) == WHOLE
     assert WHOLE.held == 5 and len(list(WHOLE.walk())) == 6
 
@@ -78,7 +78,7 @@ def test_data_that_are_no_schedule_are_refused(put: Callable[[Any, Any], None], 
         from_json(data)
 
 
-def test_loops_without_end_of_nesting_are_refused() -> None:
+def test_too_deeply_nested_loops_are_refused() -> None:
     body: list[Any] = []
     for _ in range(30):
         body = [{"op": "loop", "what": "while", "rounds": 1, "bodies": [body]}]

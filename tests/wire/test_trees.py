@@ -32,14 +32,14 @@ def test_leaves_come_in_the_order_of_jax(tree: Any) -> None:
 
 
 @given(TREES)
-def test_a_tree_is_put_together_as_it_was(tree: Any) -> None:
+def test_a_flattened_tree_is_rebuilt(tree: Any) -> None:
     assert rebuilt(tree, flat(tree)) == tree == jax.tree.unflatten(jax.tree.structure(tree), flat(tree))
     assert mapped(lambda leaf: leaf + 1, tree) == jax.tree.map(lambda leaf: leaf + 1, tree)
     assert flat(named(tree, "p")) == [name for name, _ in leaves(tree, "p")]
 
 
 @given(TREES, TREES)
-def test_what_fits_has_the_same_structure(found: Any, like: Any) -> None:
+def test_trees_fit_if_their_structures_are_equal(found: Any, like: Any) -> None:
     try:
         parts = fitted(found, like)
     except Misfit:
@@ -65,7 +65,7 @@ def test_a_spec_is_no_tree() -> None:
         ({1: 2}, "a dict of 1, expected (loss, {'w1': [grads['w1'][0]], 'w2'})"),
     ],
 )
-def test_what_does_not_fit_is_reported_in_one_line(found: object, told: str) -> None:
+def test_a_tree_that_does_not_fit_is_reported_in_one_line(found: object, told: str) -> None:
     with pytest.raises(Misfit) as misfit:
         fitted(found, STRUCTURE)
     assert str(misfit.value) == told

@@ -24,12 +24,12 @@ entry for each dimension.
 
 | check | rule | small case |
 |---|---|---|
-| an axis cuts the dimension that names it and no other | size / size of the axis | `P(None, "y")`: (24, 5) |
-| a tuple of axes cuts one dimension by all of them | size / product of their sizes | `P(("x", "y"))`: (3, 10) |
+| an axis cuts only the dimension whose entry names it | size of the dimension / size of the axis | `P(None, "y")`: (24, 5) |
+| every axis of a tuple cuts the tuple's dimension | size of the dimension / product of the axis sizes | `P(("x", "y"))`: (3, 10) |
 | `ValueError` when a dimension does not divide evenly | size % product ≠ 0 | 26 rows by `("x", "y")`: error |
 
 The spec may have fewer entries than the array has dimensions: no axis cuts the rest. Along an axis that the spec does
-not name, devices hold copies. Axes may have any names. Sizes are ints, not 3.0.
+not name, devices hold copies. Axes may have any names. The sizes of the block are ints: 3, not 3.0.
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. `A[I_XY, J]`: both x and y cut the rows, `P(("x", "y"), None)`.
 
@@ -47,12 +47,12 @@ from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=1, hidden_points=0.5)
+exercise = Exercise(stars=1, hidden_points=0.5, figures={'local_load_time': ['hbm_bw']})
 
 
 @exercise.function(
     hints=[
-        "Go through the dimensions and the entries together. Which axes of the mesh do you never look up?",
+        "Go through the dimensions and the entries together. Which axes of the mesh cut nothing?",
         "Bring the three kinds of entry to one form, a tuple of axes, and divide by the size of each axis in it.",
         "for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]",
     ]
@@ -74,7 +74,7 @@ uneven_cases = exercise.cases(local_shape, public='[[{"dict": [["shape", {"tuple
 
 @exercise.check(axes_cases, points=0.5, public=True)
 def local_shape_axes(seen):
-    """local_shape: an axis cuts the dimension that names it and no other"""
+    """local_shape: an axis cuts only the dimension whose entry names it"""
     expect_outcomes(seen, ints=True)
 
 

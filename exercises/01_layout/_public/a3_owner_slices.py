@@ -2,7 +2,7 @@
 """# A3 Which device holds which block
 
 A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
-a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
+a tuple of axes the order matters: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
 devices.
 
 ```
@@ -22,15 +22,15 @@ devices.
 | `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
-Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis
-counts slowest. Write both numbers of a slice, also where no axis cuts the dimension.
+Devices are numbered row by row: the last mesh axis changes fastest. Block 0 comes first. In a tuple the first axis
+changes slowest. Write start and stop of every slice, also where no axis cuts the dimension.
 
 **What is checked**
 
 | check | rule | small case |
 |---|---|---|
-| one axis per dimension, copies along the axes that are not named | block = coordinate on that axis | `P("x")`, device 4: 12:24 |
-| a tuple in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
+| one axis per dimension, copies along the axes that the spec does not name | block = coordinate on the dimension's axis | `P("x")`, device 4: 12:24 |
+| a tuple that lists axes in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
 | a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
@@ -40,10 +40,10 @@ counts slowest. Write both numbers of a slice, also where no axis cuts the dimen
 
 ## Going further
 
-The two layouts of the small case agree in every shape and differ in almost every value.
+In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
 
 **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
-written by them. A checkpoint with a swapped tuple loads without any error.
+written slice by slice. A checkpoint that is loaded with the axes of a tuple swapped gives no error.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
 arrays and automatic parallelization".
@@ -58,8 +58,8 @@ exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(
     hints=[
-        "First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.",
-        "Write a block's number in digits, with one digit per axis of the entry. The first digit counts most.",
+        "First find each device's coordinates on the mesh. Then take the dimensions one by one.",
+        "Write a block's number in digits, with one digit per axis of the entry. The first digit is the most significant.",
         "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
     ]
 )
@@ -80,13 +80,13 @@ tuple_cases = exercise.cases(owner_slices, public='[[{"dict": [["shape", {"tuple
 
 @exercise.check(axis_cases, points=1, public=True)
 def owner_axes(seen):
-    """owner_slices: one axis per dimension, copies along the axes that are not named"""
+    """owner_slices: one axis per dimension, copies along the axes that the spec does not name"""
     expect_outcomes(seen)
 
 
 @exercise.check(tuple_cases, points=0.5, public=True)
 def owner_tuples(seen):
-    """owner_slices: a tuple in the order of the mesh"""
+    """owner_slices: a tuple that lists axes in the order of the mesh"""
     expect_outcomes(seen)
 
 
@@ -97,7 +97,7 @@ def owner_tuples(seen):
     where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
     hints=[
         "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
-        'x is the first axis of the mesh, so device = x · Y + y with y < Y. The tuple ("y", "x") counts y slowly and x fast.',
+        'x is the first axis of the mesh, so device = x · Y + y with y < Y. In the tuple ("y", "x") y changes slowest and x fastest.',
         "block number = y · X + x; each block has I / (X · Y) rows",
     ],
 )
@@ -115,8 +115,8 @@ def first_row(I, X, Y, device):
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
     hints=[
         "Which devices keep their block?",
-        "A device (x, y) holds block x · Y + y before and y · X + x after. Count where the two are equal.",
-        "x · (Y − 1) = y · (X − 1) holds for 1 + gcd(X − 1, Y − 1) devices. The others send a block of 4 · I · J / (X · Y) bytes.",
+        "A device (x, y) holds block x · Y + y of `A[I_XY, J]` and block y · X + x of `A[I_YX, J]`. Count the devices where the two numbers are equal.",
+        "x · (Y − 1) = y · (X − 1) holds for 1 + gcd(X − 1, Y − 1) devices. The other devices each send a block of 4 · I · J / (X · Y) bytes.",
     ],
 )
 def reorder_bytes(I, J, X, Y):

@@ -29,8 +29,8 @@ Inside `jax.shard_map` your function sees the block of one device. There `jnp.me
 |---|---|---|
 | `shard_mean` | element (i, j) is the mean of the block of device (x=i, y=j) | 2 and 6 |
 | `shard_mean` | no communication, and each device keeps its own mean, `P("x", "y")` | 0 bytes |
-| `shard_roll_diff` | every block minus itself, rolled by one row | [2, -1, -1], [5, -1, -4] |
-| `shard_roll_diff` | every block minus itself, rolled by three rows | |
+| `shard_roll_diff` | every block rolled by one row, minus the block | [2, -1, -1], [5, -1, -4] |
+| `shard_roll_diff` | every block rolled by three rows, minus the block | |
 | `shard_roll_diff` | no communication, and the result is sharded `P("x", "y")` | 0 bytes |
 
 The order is *rolled block minus block*. One mesh has y=1.
@@ -42,12 +42,12 @@ shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
 
 ## Going further
 
-In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9
+In the small case the mean of the whole array is 4, and no device holds it. A roll of the whole array would bring the 9
 to the first block, over a link.
 
 **In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because
-no device needs the global number. If you do want the global number and forget the collective, you get the numbers of
-the shards.
+they need no communication. If you want the statistic of the whole array and forget the collective, each device returns
+the statistic of its own shard.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
 """
@@ -113,7 +113,7 @@ def shard_mean_value(seen):
 
 @exercise.check(rolled, points=0.25, public=True)
 def shard_roll_value(seen):
-    """shard_roll_diff: every block minus itself, rolled by one row"""
+    """shard_roll_diff: every block rolled by one row, minus the block"""
     width = seen.a.shape[1] // seen.mesh["y"]
     blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
     expect_close(seen.out, (np.roll(blocks, 1, axis=1) - blocks).reshape(seen.a.shape))
@@ -126,7 +126,7 @@ def shard_roll_value(seen):
     model="1 KB is 1000 bytes",
     hints=[
         "Which rows cross a border between devices?",
-        "Only the last rows of each block move to the next device along x, as many as the shift. y cuts the columns.",
+        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns.",
         "4 bytes · shift rows · (columns of a block)",
     ],
 )

@@ -20,30 +20,31 @@ with `check_vma=False`.
 | `reduce_scatter_body(a)` | a partial sum [I, J] | your columns of the sum, [I, J/X] |
 | `all_to_all_body(a)` | a shard of `A[I_X, J]`, [I/X, J] | a shard of `A[I, J_X]`, [I, J/X] |
 
-All arrays are float32. `A` of the first body has two or three dimensions; the last may be the one that is cut.
+All arrays are float32. In the first body `A` has two or three dimensions, and `dim` may be the last one.
 
 **What is checked**
 
-| body | value | communication | small case sends |
+| body | value | communication | small case, sent per device |
 |---|---|---|---|
 | `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
-| `all_to_all_body` | rows were cut, now columns are | one all-to-all over x and no other collective | 240 bytes |
+| `all_to_all_body` | the rows were cut, now the columns are cut | one all-to-all over x and no other collective | 240 bytes |
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
 both-way bandwidth of a link.
 
 **Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The
-all-reduce sends 480: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960 bytes.
+all-reduce sends 480 bytes: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960
+bytes.
 
 ## Going further
 
-In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's
-time.
+In an all-to-all a chunk travels only to the one device that needs it. On a ring an all-to-all takes a quarter of an
+all-gather's time.
 
-**In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in
-ZeRO. All-to-all: tokens on their way to experts.
+**In real systems.** FSDP all-gathers weights. Data parallelism all-reduces gradients. ZeRO reduce-scatters gradients.
+An all-to-all brings tokens to their experts.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.
 """
@@ -54,7 +55,7 @@ from grader.exercise import normal
 from grader.expect import expect_close
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=1, hidden_points=2.5)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=1, hidden_points=2.5, figures={'all_to_all_on_ring': ['ici', 'pod']})
 
 
 @exercise.body(
@@ -71,7 +72,8 @@ def all_gather_body(a, *, dim):
 
 
 @exercise.body(
-    out_specs=P(), hints=["Which function of jax.lax adds?", "A parallel sum over the axis.", "jax.lax.psum(a, 'x')"]
+    out_specs=P(),
+    hints=["Which function of jax.lax adds?", "Use a parallel sum over the axis.", "jax.lax.psum(a, 'x')"],
 )
 def all_reduce_body(a):
     """Return the sum [I, J] of the partial sums [I, J] on all devices of x."""
@@ -111,7 +113,7 @@ def all_to_all_body(a):
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
         "Does every byte go to every device, as in an all-gather?",
-        "No: each byte goes to one device. On a ring of both directions the mean distance is a quarter of the ring.",
+        "In an all-to-all each byte goes to one device only. On a ring that sends in both directions the mean distance is a quarter of the ring.",
         "a quarter of the all-gather's V / W, with V = 2 · I · J bytes",
     ],
 )
@@ -161,5 +163,5 @@ def reduce_scatter_value(seen):
 
 @exercise.check(trade, points=0.5, public=True)
 def all_to_all_value(seen):
-    """all_to_all_body: rows were cut, now columns are"""
+    """all_to_all_body: the rows were cut, now the columns are cut"""
     expect_close(seen.out, seen.a)

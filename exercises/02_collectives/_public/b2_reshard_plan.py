@@ -28,10 +28,10 @@ dict. All dimensions divide evenly.
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
-| an axis that no longer cuts a dimension; an axis that newly cuts one, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
+| plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
 
-Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
-plan's layout at the end and its bytes.
+Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
+`run_plan` returns a plan's layout at the end and its bytes.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
@@ -41,8 +41,8 @@ all-gather and a slice send 0.75 MB.
 
 ## Going further
 
-The order matters: cut early and gather late. Some layouts have a still cheaper plan, which cuts along an idle axis and
-gathers again.
+The order matters: cut early and gather late. Some changes of layout have a still cheaper plan, which slices along an
+axis of copies and gathers along it again.
 
 **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 
@@ -55,7 +55,7 @@ from grader.exercise import Exercise
 from grader.expect import Failure
 
 
-exercise = Exercise(stars=2, hidden_points=1.5)
+exercise = Exercise(stars=2)
 
 
 @exercise.given
@@ -90,8 +90,8 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
 @exercise.function(
     hints=[
-        "Take one axis of the mesh at a time: what does it cut before and after? Then think about the order.",
-        "The change of an axis decides its step, one of five kinds. run_plan gives the bytes of each order that works: take the cheapest.",
+        "Take one axis of the mesh at a time: what does it cut in src, and what in dst? Then think about the order of the steps.",
+        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. run_plan gives the bytes of each order that works: take the cheapest.",
         "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
     ]
 )
@@ -100,7 +100,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 
     Args:
         src, dst: a tuple with one axis or None per dimension.
-        unreduced: a tuple of the axes along which devices hold partial sums; no axis of src.
+        unreduced: a tuple of the axes along which devices hold partial sums. src has none of these axes.
         shape: the whole array's dimensions. mesh_shape: the size of every axis.
     Returns: a list of tuples, such as [("slice", "y", 1), ("all_reduce", "x")].
     """
@@ -114,7 +114,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
     hints=[
         "Which step is cheapest for large arrays, and which step costs nothing?",
-        "A slice of copies is free. Slice along y first, then reduce-scatter the rest along x.",
+        "Devices along y hold copies, so a slice along y sends nothing. Slice first, then reduce-scatter along x.",
         "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
     ],
 )
@@ -127,15 +127,63 @@ def reshard_bytes(I, J, X, Y):
 plan_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": [null, "x", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_to_all", "x", 0, 1]}]}}], [{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": ["y"]}], ["dst", {"tuple": [null, "y", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "y", 1]}, {"tuple": ["all_gather", "x", 0]}]}}], [{"dict": [["src", {"tuple": ["x", "z", null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": ["z", null, null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_gather", "x", 0]}, {"tuple": ["all_to_all", "z", 1, 0]}]}}]]')
 
 
+move_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": [null, "x", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_to_all", "x", 0, 1]}]}}], [{"dict": [["src", {"tuple": ["x", "y", null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": ["x", null, null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_gather", "y", 1]}]}}]]')
+
+
+sum_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": ["y"]}], ["dst", {"tuple": ["x", "y", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "y", 1]}]}}], [{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": ["z"]}], ["dst", {"tuple": ["x", null, null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_reduce", "z"]}]}}], [{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": ["x", null, "z"]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["slice", "z", 2]}]}}]]')
+
+
+order_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple": ["x", "z", null]}], ["unreduced", {"tuple": ["y"]}], ["dst", {"tuple": ["z", null, "y"]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "y", 2]}, {"tuple": ["all_gather", "x", 0]}, {"tuple": ["all_to_all", "z", 1, 0]}]}}], [{"dict": [["src", {"tuple": ["x", null, "y"]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": [null, "z", "x"]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["slice", "z", 1]}, {"tuple": ["all_gather", "y", 2]}, {"tuple": ["all_to_all", "x", 0, 2]}]}}], [{"dict": [["src", {"tuple": ["z", null, null]}], ["unreduced", {"tuple": ["y"]}], ["dst", {"tuple": [null, "x", "y"]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["slice", "x", 1]}, {"tuple": ["reduce_scatter", "y", 2]}, {"tuple": ["all_gather", "z", 0]}]}}]]')
+
+
+@exercise.helper
+def bytes_of(args, outcome):
+    """Return the bytes that a plan sends, or infinity if it does not arrive."""
+    start = {name: value for name, value in args.items() if name != "dst"}
+    try:
+        layout, unreduced, sent = run_plan(outcome.value, **start)
+    except (ValueError, TypeError, KeyError, IndexError):
+        return math.inf
+    return sent if layout == args["dst"] and not unreduced else math.inf
+
+
+@exercise.helper
+def asked(args):
+    """Return the arguments of a plan as text."""
+    sizes = ", ".join(f"{axis}={size}" for axis, size in args["mesh_shape"].items())
+    sums = f" unreduced over {args['unreduced']}" if args["unreduced"] else ""
+    return f"from {args['src']}{sums} to {args['dst']}, shape {args['shape']}, {sizes}"
+
+
+@exercise.helper
+def expect_budget(seen):
+    """Require that each plan arrives and sends at most the bytes of the reference's plan.
+
+    Show the first plan that fails with the bytes that were counted and the bytes that are allowed.
+    """
+    sent = [(args, got, bytes_of(args, got), bytes_of(args, want)) for args, got, want in seen.outcomes]
+    over = [plan for plan in sent if plan[2] > plan[3]]
+    if not over:
+        return
+    args, got, spent, allowed = over[0]
+    count = f"{len(over)} of {len(sent)} plans do not arrive or send too much"
+    made = f"the plan {got.value} sends {spent:,} bytes from each device"
+    if spent == math.inf:
+        made = f"it raised {got.error}" if got.error else f"the plan {got.value} does not arrive"
+    first = f"{asked(args)}: {made}, the budget is {allowed:,} bytes"
+    raise Failure(f"{count}; {first}") if seen.public else Failure(count, staff=first)
+
+
 @exercise.check(plan_cases, points=1, public=True)
 def plan_arrives(seen):
     """reshard_plan: each plan can be carried out and ends in dst, with nothing left unreduced"""
     for args, got, _ in seen.outcomes:
-        told = "a hidden plan"
-        if seen.public:
-            told = f"from {args['src']} unreduced over {args['unreduced']} to {args['dst']}, the plan {got.value}"
+        about = asked(args) if seen.public else "a hidden case"
         if got.error:
-            raise Failure(f"{told}: raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args))
+            raise Failure(
+                f"{about}: it raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args)
+            )
+        told = f"{about}: the plan {got.value}" if seen.public else "a hidden plan"
         start = {name: value for name, value in args.items() if name != "dst"}
         try:
             layout, unreduced, _ = run_plan(got.value, **start)
@@ -146,3 +194,21 @@ def plan_arrives(seen):
         if layout != args["dst"] or unreduced:
             end = f"{layout}, unreduced over {sorted(unreduced)}" if seen.public else "another layout"
             raise Failure(f"{told} ends in {end}", staff=repr((args, got.value)))
+
+
+@exercise.check(move_cases, points=0.5, public=True)
+def plan_moves(seen):
+    """reshard_plan: plans within the budget, for an axis that no longer cuts a dimension"""
+    expect_budget(seen)
+
+
+@exercise.check(sum_cases, points=0.5, public=True)
+def plan_sums(seen):
+    """reshard_plan: plans within the budget, for an axis that newly cuts a dimension and for partial sums"""
+    expect_budget(seen)
+
+
+@exercise.check(order_cases, points=0.5, public=True)
+def plan_order(seen):
+    """reshard_plan: plans within the budget, for several axes"""
+    expect_budget(seen)

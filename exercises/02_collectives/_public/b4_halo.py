@@ -24,10 +24,10 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 |---|---|---|
 | `halo` | one element of each neighbour around every block | above |
 | `halo` | three elements of each neighbour | |
-| `halo` | two permutes over x, w elements each way: 2 · w · 4 bytes, and no other collective | 8 bytes |
+| `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
 | `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4: 2 |
 | `stencil` | five unequal weights | |
-| `stencil` | sharded `P("x")`, two permutes over x, w elements each way | 8 bytes |
+| `stencil` | sharded `P("x")`, two permutes over x with w elements each | 8 bytes |
 
 The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute`
 names as a target receives zeros, without an error.
@@ -42,7 +42,8 @@ from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would
 
 A device sends 2 · w elements, however large its block is.
 
-**In real systems.** Weather models, convolutions that are cut along the image, sliding-window attention.
+**In real systems.** Halos occur in weather models, in convolutions that are cut along the image and in sliding-window
+attention.
 
 **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.
 """
@@ -72,7 +73,7 @@ def halo(a, *, w):
 
 @exercise.task(
     hints=[
-        "With its halo, a block has all it needs. How many elements does a device compute from n + 2w?",
+        "With its halo, a block has all it needs. How many elements does a device compute from its n + 2w elements?",
         "Inside shard_map: padded = halo(block, w=w), then a sum of 2w + 1 shifted slices of length n.",
         "sum(weight * padded[k : k + n] for k, weight in enumerate(weights))",
     ]

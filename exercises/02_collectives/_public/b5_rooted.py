@@ -2,8 +2,8 @@
 """# B5 Collectives with a root
 
 MPI has collectives in which one device, the *root*, is special. `shard_map` runs one program on every device, and
-`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its
-data.
+`jax.lax` has no root. So you build rooted collectives from other collectives: a device asks `axis_index` for its number
+and masks its data.
 
 ```
    root = 1         broadcast     scatter      gather          reduce
@@ -17,7 +17,7 @@ data.
 | body | the root returns | the others return |
 |---|---|---|
 | `rooted_broadcast` | its block, [I, K] | the root's block |
-| `rooted_scatter` | its own chunk of its rows, [I/N, K] | device i: chunk i of the root's rows |
+| `rooted_scatter` | chunk number `root` of its rows, [I/N, K] | device i: chunk i of the root's rows |
 | `rooted_gather` | all blocks side by side, [I, N·K] | zeros of this shape |
 | `rooted_reduce` | the sum of all blocks, [I, K] | zeros of this shape |
 
@@ -40,8 +40,8 @@ each device, the scatter 3/4 · 3200 = 2400.
 
 ## Going further
 
-These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the root
-sends data.
+The bytes above are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
+root sends data.
 
 **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 broadcast from the host that read it. Metrics are reduced to the host that logs them.
@@ -56,7 +56,7 @@ from grader.exercise import normal
 from grader.expect import expect_close
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden_points=1.0)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden_points=1.0, figures={'rooted_broadcast_time': ['ici', 'pod']})
 
 
 @exercise.body(
@@ -75,7 +75,7 @@ def rooted_broadcast(a, *, root):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "After a broadcast every device would keep only one chunk. Is there a collective that sends no more than that?",
+        "After a broadcast every device would keep only one chunk. Which collective leaves each device only its chunk?",
         "Mask as in the broadcast; then a collective that adds and leaves device i with chunk i of the rows.",
         "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)",
     ],
@@ -118,7 +118,7 @@ def rooted_reduce(a, *, root):
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
         "What does the masked all-reduce send, although all blocks but one are zeros?",
-        "It costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
+        "A masked all-reduce costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
         "2 · V / W with V = 2 · I · K bytes",
     ],
 )
@@ -134,13 +134,13 @@ def rooted_broadcast_time(chip, I, K, X):
     params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
     model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
     hints=[
-        "How many hops does one device make, and with how many bytes?",
-        "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of its bytes.",
+        "How many chunks does one device send, and how many bytes has a chunk?",
+        "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of the block's bytes.",
         "X devices · (X − 1) hops · 4 · I · K / X bytes",
     ],
 )
 def rooted_scatter_bytes(I, K, X):
-    """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send
+    """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all devices together send
     in `rooted_scatter`, as a masked reduce-scatter?"""
     raise NotImplementedError()
 

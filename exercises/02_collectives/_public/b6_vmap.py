@@ -25,17 +25,17 @@ specs of the `shard_map` inside. The specs treat this dimension as whole, unless
 | check | rule, per device | small case |
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
-| the batch is still cut over y, its rows over x | `P("y", "x")` | |
+| the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
 | one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
-An all-reduce for each example is refused, although it sends as many bytes.
+The grader refuses one all-reduce per example, although all of them together send no more bytes.
 
 **Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
 that a ring gathers. W: both-way bandwidth of a link.
 
 **Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
-240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y,
-and then 720 for the means of all 12 examples.
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without `spmd_axis_name`, each device first sends its 480 bytes
+along y, and then 720 for the means of all 12 examples.
 
 ## Going further
 
@@ -55,7 +55,7 @@ from grader.expect import expect_close
 from grader.expect import expect_spec
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=2, extension=True, hidden_points=0.5)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=2, extension=True, hidden_points=0.5, figures={'batch_gather_time': ['ici', 'pod']})
 
 
 @exercise.given
@@ -95,7 +95,7 @@ def centre_batch_value(seen):
 
 @exercise.check(call, points=0.5, public=True, after=centre_batch_value)
 def centre_batch_layout(seen):
-    """centre_batch: the batch is still cut over y, its rows over x"""
+    """centre_batch: the batch is still cut over y, the rows of its matrices over x"""
     expect_spec(seen.out, P("y", "x"))
 
 
@@ -113,7 +113,7 @@ def centre_batch_layout(seen):
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
         "Along which axis is the batch gathered, and which part of the array does each ring hold?",
-        "The gather goes over y. Each ring along y holds one block of x, so V is not the whole array.",
+        "The gather goes over y. Each ring along y holds one block of rows, so V is not the whole array.",
         "V / W with V = (bytes of the whole array) / X",
     ],
 )

@@ -27,7 +27,7 @@ whole rows of `A` and whole columns of `B`. So it can compute its block of `C` a
 |---|---|---|
 | C equals A @ B | | |
 | C is sharded `P("x", "y")` | | |
-| no collective | also none that the compiler adds | 0 bytes |
+| no collective | not even one that the compiler adds | 0 bytes |
 | inside `shard_map` each device multiplies only for its own block of C | at most its share of 2·I·J·K FLOPs | 3840 FLOPs |
 
 The matmul must be in the body of `shard_map`. One mesh has y=1.
@@ -112,6 +112,6 @@ def local_flops(seen):
     ],
 )
 def flops_per_device(I, J, K, X, Y, Z):
-    """The same matmul, `A[I_X, J] · B[J, K_Y]` with I={{ I }}, J={{ J }}, K={{ K }}, runs on a mesh with three axes,
+    """The matmul `A[I_X, J] · B[J, K_Y]`, with I={{ I }}, J={{ J }}, K={{ K }}, runs on a mesh with three axes,
     x={{ X }}, y={{ Y }} and z={{ Z }}. How many GFLOP does each device spend?"""
     raise NotImplementedError()

@@ -23,7 +23,7 @@ sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A colle
 
 **What is checked**
 
-| function | check | small case sends, per device |
+| function | check | small case, sent per device |
 |---|---|---|
 | `matmul_all_reduce` | C equals A @ B on every device | |
 | `matmul_all_reduce` | in `shard_map`, one all-reduce over x and no other collective; C is whole on every device | 5760 bytes |
@@ -55,13 +55,13 @@ from grader.expect import expect_close
 from grader.expect import expect_spec
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=1.5)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=1.5, figures={'scatter_time': ['ici', 'pod']})
 
 
 @exercise.task(
     hints=[
         "What does the local matmul of the two slices give?",
-        "It is a partial sum: one collective adds the partial sums of all devices along x.",
+        "The local matmul gives a partial sum: one collective adds the partial sums of all devices along x.",
         "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x').",
     ]
 )
@@ -127,7 +127,7 @@ def scattered_layout(seen):
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
         "What does a reduce-scatter cost, compared with an all-gather of an equal array?",
-        "It costs as much: V / W. V is the whole array, before it is cut.",
+        "A reduce-scatter costs as much as an all-gather: V / W. V is the whole array, before it is cut.",
         "V = 2 · I · K bytes; divide by both-way bandwidth W",
     ],
 )
@@ -144,7 +144,7 @@ def scatter_time(chip, I, K, X):
     model="one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes",
     hints=[
         "Which two collectives make an all-reduce?",
-        "A reduce-scatter and an all-gather. Each sends X − 1 chunks, and a chunk is 1 / X of the array.",
+        "An all-reduce is a reduce-scatter and an all-gather. In each of the two a device sends X − 1 chunks, and a chunk is 1 / X of the array.",
         "2 · (X − 1) · (4 · I · K / X)",
     ],
 )

@@ -52,7 +52,7 @@ from grader.exercise import normal
 from grader.expect import expect_close
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=3.0)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=3.0, figures={'cheaper_gather_time': ['ici', 'pod']})
 
 
 @exercise.task(
@@ -73,7 +73,7 @@ def matmul_keep_rows(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "Now device x must end with whole columns of C. Which part of A does it lack?",
+        "Device x must end with whole columns of C. Which part of A does it lack?",
         "All rows of A: gather them along dimension 0, then multiply.",
         "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x').",
     ]
@@ -124,5 +124,5 @@ def keep_columns_value(seen):
 )
 def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.
-    You may leave `C` either way. How long does the cheaper of the two all-gathers take?"""
+    You may leave `C` cut by rows or by columns. How long does the cheaper of the two all-gathers take?"""
     raise NotImplementedError()

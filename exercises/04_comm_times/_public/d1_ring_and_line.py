@@ -48,11 +48,11 @@ link, 210 µs.
 
 ## Going further
 
-**The book's rule.** For an even N it equals the time of whole shards in N/2 rounds. At N = 4 the two rules differ
-by 25 %.
+**The book's rule.** For an even N, V/W is the time of N/2 rounds in which a link carries a whole shard in each
+direction. At N = 4 the book's rule and the exact rule differ by 25 %.
 
-**Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.
-That matters when shards are tiny (D3), and not here.
+**Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
+which matters only when shards are tiny (D3).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -62,13 +62,13 @@ from grader.hardware import wraps
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=1, hidden_points=0.5)
+exercise = Exercise(stars=1, hidden_points=0.5, figures={'ring_gather_time': ['ici', 'pod', 'wrap_cube', 'wrap_whole'], 'ring_scatter_time': ['ici', 'pod'], 'ring_reduce_time': ['ici', 'pod', 'wrap_cube', 'wrap_whole'], 'line_gather_time': ['ici', 'pod'], 'line_scatter_time': ['ici', 'pod'], 'line_reduce_time': ['ici', 'pod']})
 
 
 @exercise.function(
     hints=[
         "How many bytes must one chip receive that it does not have yet?",
-        "Over how many incoming links at once? Two on a ring, one at the end of a line.",
+        "Over how many links at once does a chip receive? Over two on a ring, over one at the end of a line.",
         "passes * bytes * (axis_size - 1) / axis_size / (links * one_way_bandwidth); an all-reduce has two passes",
     ]
 )
@@ -104,8 +104,8 @@ EXACT_LINE = "bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)
             "C": [3584, 4096, 7168, 10240, 13824]},
     hints=[
         "Which bytes count, those of a shard or those of the gathered array?",
-        "The model's V is the gathered array, in bytes. Both directions of a link work.",
-        "V / W with 4 bytes per element, and W both ways",
+        "The model's V is the gathered array, in bytes. Both directions of a link carry data.",
+        "V / W with 4 bytes per element, and W the both-way bandwidth",
     ],
 )
 def ring_gather_time(chip, N, R, C):
@@ -138,7 +138,7 @@ def ring_scatter_time(chip, X, Y, I, K):
             "F": [6144, 11264, 12288, 13824, 20480]},
     hints=[
         "Which two collectives make an all-reduce?",
-        "A reduce-scatter and an all-gather, each of the whole gradient. Both directions of a link work.",
+        "An all-reduce is a reduce-scatter and an all-gather, each of the whole gradient. Both directions of a link carry data.",
         "2 · V / W with 2 bytes per element",
     ],
 )
@@ -156,7 +156,7 @@ def ring_reduce_time(chip, N, D, F):
     hints=[
         "Does the axis wrap around on this chip? See the hardware line.",
         "A v5e or v6e axis of 4 or 8 chips is a line: only one direction of each link helps.",
-        "(Y − 1) / Y · V / W1 with 2 bytes per element, and W1 one way",
+        "(Y − 1) / Y · V / W1 with 2 bytes per element, and W1 the one-way bandwidth",
     ],
 )
 def line_gather_time(chip, X, Y, R, C):
@@ -187,7 +187,7 @@ def line_scatter_time(chip, I, K):
             "F": [4096, 6144, 10240, 12288, 14336, 20480]},
     hints=[
         "Which of the two axes does the all-reduce run over, and does this axis wrap around?",
-        "An axis of 8 chips is a line there. Nothing cuts the gradient, so V is all of its bytes.",
+        "On v5e and v6e an axis of 8 chips is a line. Nothing cuts the gradient, so V is all of its bytes.",
         "a reduce-scatter and an all-gather: 2 · 7 / 8 · V / W1 with 4 bytes per element",
     ],
 )

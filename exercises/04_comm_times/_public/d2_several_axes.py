@@ -24,7 +24,7 @@ rings that carry these bytes at once.
 | | meaning |
 |---|---|
 | `kind` | `"all_gather"`, `"reduce_scatter"` or `"all_reduce"` |
-| `shape`, `itemsize` | of the whole array; bytes of one element |
+| `shape`, `itemsize` | shape of the whole array; bytes of one element |
 | `spec` | `PartitionSpec` before the collective |
 | `over` | tuple of the collective's axes |
 | `mesh_shape`, `one_way_bandwidth` | dict of sizes; W1 |
@@ -33,7 +33,7 @@ rings that carry these bytes at once.
 
 | check | rule | small case |
 |---|---|---|
-| an all-gather over one axis, other axes cut the array too | V / W | 47 µs |
+| an all-gather over one axis, while other axes cut the array too | V / W | 47 µs |
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | the same; all-reduce twice | |
 | an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
@@ -48,10 +48,10 @@ rings that carry these bytes at once.
 ## Going further
 
 The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
-Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes are equal here.
+Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes have equal sizes here.
 
-**In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth
-when one mesh axis spans two or three torus axes.
+**In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its full
+bandwidth when one mesh axis spans two or three torus axes.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.
 """
@@ -60,7 +60,7 @@ from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2, hidden_points=0.75)
+exercise = Exercise(stars=2, hidden_points=0.75, figures={'gather_cut_elsewhere_time': ['ici', 'pod'], 'gather_two_axes_time': ['ici', 'pod'], 'reduce_cut_elsewhere_time': ['ici', 'pod']})
 
 
 @exercise.given
@@ -76,7 +76,7 @@ def cutting_axes(spec):
 @exercise.function(
     hints=[
         "Which axes cut the array? Which of those belong to the collective, and which do not?",
-        "V = bytes / (sizes of the other axes that cut); each axis of the collective with more than one chip adds W = 2·W1.",
+        "V = bytes / (sizes of the other axes that cut the array); each axis of the collective with more than one chip adds W = 2·W1.",
         "others = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)",
     ]
 )
@@ -161,7 +161,7 @@ misplaced = exercise.cases(axes_time, public='[[{"dict": [["kind", "all_gather"]
 
 @exercise.check(one_axis, points=0.5, public=True)
 def axes_cut_elsewhere(seen):
-    """axes_time: an all-gather over one axis, other axes cut the array too"""
+    """axes_time: an all-gather over one axis, while other axes cut the array too"""
     expect_outcomes(seen, rtol=1e-6)
 
 

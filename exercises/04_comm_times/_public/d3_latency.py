@@ -2,7 +2,7 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time; for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
+time; for large arrays the bytes do. A hop carries bytes during its latency, so the two times do not add up.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -23,13 +23,13 @@ time; for large arrays the bytes do. Hops carry bytes while they wait, so the tw
 | `wraps` | bool | `True`: all are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(latency, bandwidth). The two are never equal here. The questions use the book's V / W on a ring; the
-function keeps (N − 1)/N.
+**Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's
+V / W; the function keeps (N − 1)/N.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|
 | latency: hops · hop time | ⌊N/2⌋ hops | N − 1 hops | sum of the hops |
-| bandwidth: (N − 1)/N · V / (links · W1) | 2 links | 1 link | sum of the links; N = all chips |
+| bandwidth: (N − 1)/N · V / (links · W1) | 2 links | 1 link | sum of the axes' links; N = all chips |
 
 **What is checked**
 
@@ -44,18 +44,19 @@ function keeps (N − 1)/N.
 W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
-µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
+µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gather takes 3 µs, not the sum of 5.2 µs. With 2048 rows the gather
+takes 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 ## Going further
 
 **Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
 needs 0.73 µs of its link, less than a hop.
 
-**Model and chip.** The small case was measured: 8 µs by the profile in the book, not 3. To start a collective takes a
-chip about 5 µs beyond its hops. The questions and the course's clock leave out the start.
+**Model and chip.** In the book's profile the small case took 8 µs, not 3 µs. A chip needs about 5 µs to start a
+collective, and then the time of the hops. The questions and the course's clock leave out the start.
 
-**In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
-grow.
+**In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the number
+of hops grows.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.
 """
@@ -68,13 +69,13 @@ from grader.hardware import latency_bound_bytes
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2, hidden_points=0.25)
+exercise = Exercise(stars=2, hidden_points=0.25, figures={'tiny_gather_time': ['hop', 'ici', 'pod', 'wrap_whole'], 'two_rings_tiny_time': ['hop', 'ici', 'ici_both', 'pod'], 'latency_bound_below': ['hop', 'ici', 'ici_both', 'pod']})
 
 
 @exercise.function(
     hints=[
         "Compute two times: one as if arrays were empty, one as if hops took no time.",
-        "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 or 1 per axis.",
+        "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 per ring, 1 per line.",
         "total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)",
     ]
 )
@@ -110,7 +111,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     model="max(hops · 1 us, bandwidth) for each array; a ring has ⌊N/2⌋ hops and takes V / W, a line has N-1 hops and takes (N-1)/N · V / W1",
     hints=[
         "For each array: does the number of hops or the number of bytes decide?",
-        "First find out whether the axis is a ring or a line. One of the arrays is bound by hops, the other by bytes.",
+        "First find out whether the axis is a ring or a line. Hops set the time of one array, and bytes that of the other.",
         "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
     ],
 )

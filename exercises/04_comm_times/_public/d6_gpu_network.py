@@ -23,22 +23,23 @@ work at the same time, so the slower one sets the time.
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | all-to-all: the most parts (GPUs of one node, or nodes) for which one row has data |
+| `k` | all-to-all: one row has data for at most k parts (GPUs of one node, or nodes) |
 
 **What is checked**
 
 | check | one node | M nodes | small case |
 |---|---|---|---|
-| gathers and reductions inside one node, over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
+| gathers and reductions inside one node and over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
 | all-reduces | twice that | twice that | 130 µs |
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
 | all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-A *ragged* all-to-all sends each row to at most k parts. Multiply by min(k / parts, 1), with N parts in one node and M
-parts over many.
+A *ragged* all-to-all sends each row to at most k parts. Multiply its time by min(k / parts, 1), with N parts in one
+node and M parts over many nodes.
 
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
-bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLOP/s of a GPU; E: experts.
+bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C the FLOP/s of a GPU, and E the
+number of experts.
 
 **Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
 65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
@@ -49,12 +50,13 @@ bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLO
 needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, it is max(65, 63) = 65 µs.
 
 **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
-any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+any number of GPUs. That is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs. Published measurements show a gain of
+about 30 %.
 
 **Ragged all-to-all.** A mixture of experts sends each token to k experts.
 
-**In real systems.** Data parallelism over two nodes is therefore cheap, and models limit each token's experts to few
-nodes.
+**In real systems.** Data parallelism over two nodes is cheap, as in the small case, and models limit each token's
+experts to few nodes.
 
 **Read on.** *How To Scale Your Model*, "How to Think About GPUs".
 """
@@ -64,7 +66,7 @@ from grader.hardware import GPUS
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2, hidden_points=0.5)
+exercise = Exercise(stars=2, hidden_points=0.5, figures={'node_gather_time': ['egress'], 'nodes_gather_time': ['egress'], 'sharp_reduce_time': ['egress'], 'ragged_exchange_time': ['egress'], 'gpu_least_batch': ['bf16']})
 
 
 @exercise.function(
@@ -81,7 +83,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
         bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of it.
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
-        k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
+        k: for an all-to-all, the largest number of parts that one row has data for (GPUs in one node, nodes otherwise).
     """
     raise NotImplementedError()
 
@@ -115,7 +117,7 @@ def node_gather_time(chip, I, J):
     model=EXACT + "; levels overlap, the slower one counts; the network between nodes gives each node its full egress",
     hints=[
         "How many bytes must enter one GPU, and how many must enter one node?",
-        "Compare the two levels: in a node, at a GPU's egress, and between nodes, at that of 8 cards of 400 Gb/s. The slower level counts.",
+        "Compare the time in a node, at a GPU's egress, with the time between nodes, at the egress of 8 cards of 400 Gb/s. The longer time counts.",
         "for 2 nodes and for all: the longer of 7 / 8 · V / egress and (nodes − 1) / nodes · V / (400 GB/s)",
     ],
 )
@@ -132,7 +134,7 @@ def nodes_gather_time(chip, M, I, J):
     model="bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress",
     hints=[
         "What does a GPU still have to send if the switches add?",
-        "It sends its array once, and it receives the sum once, at the same time. Its egress limits it.",
+        "A GPU sends its array once and receives the sum once, at the same time. The GPU's egress sets the time.",
         "V / egress with V = 2 · I · J bytes, half of the all-reduce without SHARP",
     ],
 )
@@ -148,13 +150,13 @@ def sharp_reduce_time(chip, I, J):
     model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N",
     hints=[
         "How long would the dense all-to-all take?",
-        "The dense array has 8 places for each token. Only some of them are filled.",
+        "The dense array has 8 parts for each token. Only some of them have data.",
         "(experts per token) / 8 · V · 7 / (64 · egress)",
     ],
 )
 def ragged_exchange_time(chip, B, D, k):
-    """Tokens go to 8 experts, one on each GPU of a {{ chip }} node, and at most to {{ k }} experts per token. Stored with a place for every expert, the
-    array is bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
+    """One {{ chip }} node has 8 experts, one on each GPU, and each token goes to at most {{ k }} of them. In the dense array each
+    token has a part for every expert: bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
     raise NotImplementedError()
 
 
@@ -166,13 +168,13 @@ def ragged_exchange_time(chip, B, D, k):
     model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of V = E·4·D·F bytes between nodes, which take V / W_node",
     hints=[
         "Which peak rate counts: with or without sparsity?",
-        "Half of the data sheet's rate. Set the model's two times equal; D and F cancel.",
+        "Dense matmuls reach half of the data sheet's rate. Set the question's arithmetic time equal to its communication time; D and F cancel.",
         "B / N = (experts) / (experts per token) · C / (400 GB/s)",
     ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):
     """{{ N }} {{ chip }} GPUs in nodes of 8 train a mixture of {{ E }} experts, {{ k }} per token, with FSDP over all GPUs. The data sheet says
-    {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on is the communication fully overlapped?"""
+    {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
     raise NotImplementedError()
 
 

@@ -24,10 +24,10 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 
 | collective | S, per rank | factor |
 |---|---|---|
-| all-reduce | the array, in = out | 2·(n − 1)/n |
+| all-reduce | the array; input and output are equally large | 2·(n − 1)/n |
 | reduce-scatter | the input, which is n times the output | (n − 1)/n |
 | all-gather | the output, which is n times the input | (n − 1)/n |
-| all-to-all | the rank's buffer, in = out | (n − 1)/n |
+| all-to-all | the rank's buffer; input and output are equally large | (n − 1)/n |
 | broadcast, reduce | the array | 1 |
 
 **What is checked**
@@ -45,16 +45,16 @@ S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/
 
 ## Going further
 
-**The least that a rank sends** is the factor times S. In a broadcast or a reduce, the root sends S, or each rank of a
-chain sends S.
+**The least that a rank sends** is the factor times S. In a broadcast the root sends S. In a reduce along a chain each
+rank but the root sends S.
 
 **A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it
-70. Four times as many bytes go *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A
-listener asks whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the
-right factor but the wrong S. With S = in = 4·out it shows 280, so the wires are as busy as in the all-reduce.
-(The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297 and 301.) The small case has these numbers.
+70. Four times as many bytes go *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener
+asks whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor but
+the wrong S. With S = in = 4·out it shows 280, so the wires are as busy as in the all-reduce. (The unit is GiB/s, bytes
+/ 2³⁰: 277 and 280 GiB/s are 297 and 301 GB/s.) The small case has these numbers.
 
-**In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
+**In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the links, and algbw with your training step.
 
 **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.
 """
@@ -69,7 +69,7 @@ exercise = Exercise(stars=2, hidden_points=0.5)
 @exercise.function(
     hints=[
         "Is the whole array that the ranks work on the input or the output?",
-        "S is the larger of the two. The factor says how many times S a rank sends: see the table.",
+        "S is the larger of input and output. The factor says how many times S a rank sends: see the table.",
         "With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.",
     ]
 )
@@ -119,7 +119,7 @@ NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole arra
     ],
 )
 def reduce_bus_bandwidth(n, MB, ms):
-    """{{ n }} H100 GPUs of one node all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
+    """{{ n }} H100 GPUs of one node all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth do they reach?"""
     raise NotImplementedError()
 
 
@@ -129,8 +129,8 @@ def reduce_bus_bandwidth(n, MB, ms):
     params={"n": [4, 6, 8], "MB": [48, 80, 140], "busbw": [270, 340, 370]},
     model=NCCL,
     hints=[
-        "How large is the whole array, if each GPU keeps the named part?",
-        "S is n times what each GPU keeps. A GPU sends all of S but its own part.",
+        "How large is the whole array, if each GPU keeps the part that the question names?",
+        "S is n times what each GPU keeps. A GPU sends all of S except its own part.",
         "t = S · (n − 1) / n / busbw",
     ],
 )
@@ -151,6 +151,6 @@ def scatter_from_bus_time(n, MB, busbw):
     ],
 )
 def puzzle_bus_bandwidth(n, ar, percent):
-    """A benchmark on {{ n }} H100 GPUs of one node prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a
-    reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""
+    """A benchmark on {{ n }} H100 GPUs of one node prints the bus bandwidth of an all-reduce, {{ ar }} GB/s. For a reduce-scatter
+    it prints {{ (ar * percent / 100 / n) | round(1) }} GB/s, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""
     raise NotImplementedError()

@@ -2,8 +2,8 @@
 """# D8 What fits: optimizer state, KV cache, and the time of a decode step
 
 Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state.
-Decoding keeps the KV cache: a key and a value for each token in every layer. In each decode step every chip
-reads its part of the weights and of the cache once, and makes one token per sequence.
+Decoding keeps the KV cache: a key and a value for each token in every layer. A decode step makes one token per
+sequence, and every chip reads its part of the weights and of the cache once.
 
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
@@ -30,11 +30,11 @@ seconds.
 | check | rule | small case |
 |---|---|---|
 | `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
-| `decode_step_time`: batches that wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
+| `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same | 21 ms |
 
 **Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts it over all chips.
+float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
@@ -47,11 +47,11 @@ the cache has 210 GB and takes 16 ms. Arithmetic takes 4.9 ms, longer than the w
 **Units.** 2³⁰ bytes (GiB) are 7 % more than a GB.
 
 **What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
-chip. FSDP (ZeRO-3) keeps one copy on all chips. In the small case, 210 + 30 GB fit into 16 · 16 GB.
+chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 + 30 GB fit into 16 · 16 GB.
 
-**Batches.** Small batches wait for the weights, large ones for the cache.
+**Batches.** Steps of small batches wait for the weights, steps of large batches for the cache.
 
-**In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make this sum smaller.
+**In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make the cache smaller.
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory
 accounting.
@@ -62,13 +62,13 @@ from grader.hardware import CHIPS
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2, extension=True)
+exercise = Exercise(stars=2, extension=True, figures={'decode_step': ['bf16', 'hbm', 'hbm_bw']})
 
 
 @exercise.function(
     hints=[
         "What does the cache hold for one token in one layer? For how many tokens and layers?",
-        "It holds a key and a value, each of KV heads · head dimension numbers, in every layer, for every token of every sequence.",
+        "The cache holds a key and a value, each of KV heads · head dimension numbers, in every layer, for every token of every sequence.",
         "2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.",
     ]
 )
@@ -85,16 +85,16 @@ def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences,
     hints=[
         "What does one step read from HBM, and what does it compute?",
         "Each step reads the cache. Reading weights and computing with them overlap, so the longer of the two counts.",
-        "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with chips times each bandwidth and rate.",
+        "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with hbm and flops of all chips together.",
     ]
 )
 def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
     """Return the least seconds to decode one token of each sequence.
 
     Args:
-        params: parameters; weight_bytes: bytes of *one* of them.
-        kv_bytes_per_token: over all layers. sequences: B; tokens: of context in each.
-        chips: N, over which weights and cache are cut evenly. flops, hbm_bandwidth: of one chip.
+        params: P, the number of parameters; weight_bytes: bytes of *one* parameter.
+        kv_bytes_per_token: bytes of cache, over all layers. sequences: B; tokens: tokens of context in each sequence.
+        chips: N; weights and cache are cut evenly over the chips. flops, hbm_bandwidth: C and W_hbm of one chip.
     """
     raise NotImplementedError()
 
@@ -106,7 +106,7 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     model="state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes",
     hints=[
         "How many bytes does one parameter need?",
-        "bfloat16 weights: 2 + 4 + 4 bytes. All in float32: four numbers of 4 bytes.",
+        "bfloat16 weights: 2 + 4 + 4 bytes. If all is in float32: four numbers of 4 bytes.",
         "parameters · bytes per parameter / N",
     ],
 )
@@ -129,7 +129,7 @@ def state_per_chip(P, N, kept):
     ],
 )
 def cache_of_batch(L, H, K, T, B):
-    """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
+    """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is the cache for {{ B }} sequences of {{ T }} tokens?"""
     raise NotImplementedError()
 
 
@@ -140,14 +140,14 @@ def cache_of_batch(L, H, K, T, B):
     where=lambda chip, P, N, T, B, L, kB: P * 1e9 + kB * 1e3 * L * T < N * CHIPS[chip].hbm,
     model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
     hints=[
-        "Which parts read memory, and which of them grow with the batch?",
-        "Attention reads the cache of every sequence. The weights are read once, beside the arithmetic of 2 FLOPs per parameter and sequence.",
+        "Which parts of a step read memory, and which of them grow with the batch?",
+        "Attention reads the cache of every sequence. The weights are read once, at the same time as the arithmetic of 2 FLOPs per parameter and sequence.",
         "for each step: (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
     ],
 )
 def decode_step(chip, P, N, T, B, L, kB):
     """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.
-    It decodes one step of {{ B }} sequences, then one of {{ L }} others, with {{ T }} tokens of context each. How long do the two take at least?"""
+    It decodes one step of {{ B }} sequences, then one of {{ L }} others, with {{ T }} tokens of context each. How long do the two steps take at least?"""
     raise NotImplementedError()
 
 
@@ -168,7 +168,7 @@ def cache_bytes(seen):
 
 @exercise.check(small_steps, points=0.5, public=True)
 def step_small_batch(seen):
-    """decode_step_time: batches that wait for the weights"""
+    """decode_step_time: small batches, whose steps wait for the weights"""
     expect_outcomes(seen, rtol=1e-6)
 
 

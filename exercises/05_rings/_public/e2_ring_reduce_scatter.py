@@ -21,7 +21,7 @@ reverse.
 | | shape | meaning |
 |---|---|---|
 | `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
-| returns | float32[I/N, J] | on device i: the sum of all chunks number i |
+| returns | float32[I/N, J] | on device i: the sum of chunk i of every device |
 
 **What is checked**
 
@@ -42,10 +42,10 @@ one-way bandwidth of a link. `{U_X}`: partial sums over x.
 ## Going further
 
 Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
-place too early, the sums are right and on the wrong devices.
+place too early, the sums are right but on the wrong devices.
 
-**In time**, as the course's clock lays it out with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
-which form a ring; `k` is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
+which form a ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 
 ```
 one way: 385.046 us, 7 permutes, 0% of their time overlapped
@@ -54,9 +54,11 @@ compute k        k         k        k─        k        k─        k         k
 link x+  permute· permute·· permute·  permute· permute·  permute· permute··
 ```
 
-**In real systems.** Gradients in ZeRO and FSDP, the second matmul of a sequence-parallel layer.
+**In real systems.** ZeRO and FSDP reduce-scatter gradients, and a sequence-parallel layer the result of its second
+matmul.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why an all-gather and a
+reduce-scatter are transposes).
 """
 
 from jax.sharding import PartitionSpec as P
@@ -67,14 +69,14 @@ from grader.expect import expect_collectives
 from grader.hardware import latency_bound_bytes
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1, figures={'ring_scatter_one_way_time': ['ici', 'pod'], 'ring_scatter_small_time': ['hop', 'ici', 'pod']})
 
 
 @exercise.body(
     out_specs=P("x"),
     hints=[
         "A sum travels, not a shard. What do you do with it before you send it on?",
-        "Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.",
+        "Start with your chunk for the device before you. Then, N - 1 times, hop and add your own chunk with the number of the chunk that arrived.",
         "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
     ],
 )
@@ -106,7 +108,7 @@ def ring_scatter_hops(seen):
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
     hints=[
         "How many bytes does one hop carry?",
-        "A chunk of the partial sum: 1 / X of it. There are X − 1 hops, one way.",
+        "A hop carries a chunk of the partial sum, 1 / X of its bytes. There are X − 1 hops, one way.",
         "(X − 1) · (2 · I · J / X) / W1",
     ],
 )
@@ -129,6 +131,6 @@ def ring_scatter_one_way_time(chip, I, J, X):
     ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):
-    """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as bfloat16[{{ I }}, {{ J }}], then for one of
-    bfloat16[{{ L }}, {{ J }}]. How long do the two take?"""
+    """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a small partial sum, bfloat16[{{ I }}, {{ J }}], then for one of
+    bfloat16[{{ L }}, {{ J }}]. How long do the two runs take?"""
     raise NotImplementedError()

@@ -2,8 +2,8 @@
 """# E3 An all-reduce from hops
 
 Every device holds a partial sum of `A[I, J]`, and all of them need the total. The ring all-reduce cuts the array into N
-chunks and goes round twice. A reduce-scatter leaves each device with one finished chunk. An all-gather then brings the
-chunks to every device.
+chunks, which go round the ring twice. A reduce-scatter leaves each device with one finished chunk. An all-gather then
+brings the chunks to every device.
 
 ```
    three devices: the chunk and (summed over how many); then finished chunks
@@ -28,8 +28,8 @@ chunks to every device.
 |---|---|---|
 | every device holds the sum | | |
 | 2 (N − 1) `ppermute`s and no other collective | | 6 |
-| to neighbours, from each device | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
-| to neighbours, in total | exactly 2·(N − 1)·V bytes | 138,240 bytes |
+| what each device sends to neighbours | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
+| what all devices send to neighbours | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
 Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
 are finished.
@@ -43,11 +43,12 @@ in all. The four devices together send 138,240 bytes.
 ## Going further
 
 **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes
-approach 2·V, but the bytes of whole arrays grow without limit. No ring needs less than 2·(N − 1)·V/N.
+3 · 23,040 = 69,120 bytes per device. On x=8 a device sends 161,280 bytes as whole arrays, or 40,320 bytes as chunks.
+With more devices the ring's bytes approach 2·V, but the bytes of whole arrays grow without limit. No all-reduce on a
+ring needs fewer than 2·(N − 1)·V/N bytes per device.
 
-**In time**, as the course's clock lays it out with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
-which form a ring; `k` is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
+which form a ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 
 ```
 one way: 718.942 us, 14 permutes, 11% of their time overlapped
@@ -69,7 +70,7 @@ from grader.expect import expect_close
 from grader.expect import expect_collectives
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2, hidden_points=0.5)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2, hidden_points=0.5, figures={'ring_reduce_one_way_time': ['ici', 'pod']})
 
 
 @exercise.body(
@@ -77,7 +78,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     hints=[
         "Which two collectives, one after the other, make an all-reduce? You have built both.",
         "Phase 1: one running sum per device, N - 1 hops. Phase 2: pass the finished chunks on and put each into its slot.",
-        "After phase 1 device i holds chunk i; then out = zeros.at[me].set(acc), and as in the all-gather from there.",
+        "After phase 1 device i holds chunk i: out = zeros.at[me].set(acc). Then continue as in the all-gather.",
     ],
 )
 def ring_all_reduce(a):
@@ -107,8 +108,8 @@ def ring_reduce_hops(seen):
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes",
     hints=[
-        "How many hops does one device make in both halves?",
-        "X − 1 in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
+        "How many hops does one device make in the two phases?",
+        "A device makes X − 1 hops in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
         "2 · (X − 1) · (bytes of the whole float32 array)",
     ],
 )
@@ -125,7 +126,7 @@ def ring_reduce_total_bytes(I, J, X):
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
     hints=[
         "Which two collectives follow each other?",
-        "A one-way reduce-scatter and a one-way all-gather: 2 · (X − 1) hops of a chunk.",
+        "An all-reduce is a reduce-scatter and an all-gather, here one way: 2 · (X − 1) hops of a chunk.",
         "2 · (X − 1) · (2 · I · J / X) / W1",
     ],
 )

@@ -36,7 +36,7 @@ half of it each way. Do not send it twice.
 one-way bandwidth of a link.
 
 **Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead
-of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
+of three. On x=5: four permutes of 480 bytes (two each way), in two rounds instead of four.
 
 ## Going further
 
@@ -44,8 +44,8 @@ of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 counts. Another scheme halves each shard and sends one half all the way round in each direction. It sends equally many
 bytes, but in N − 1 rounds.
 
-**In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-ring; `k` is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
 
 ```
 one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped
@@ -75,14 +75,14 @@ from grader.expect import expect_traffic
 from grader.hardware import latency_bound_bytes
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1, figures={'bidi_gather_time': ['ici', 'pod'], 'bidi_time_saved': ['hop', 'ici']})
 
 
 @exercise.body(
     out_specs=P(),
     hints=[
         "Run two rings at once, one each way. After how many rounds have they brought everything?",
-        "N // 2 rounds, into the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?",
+        "Run N // 2 rounds and fill the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?",
         "Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.",
     ],
 )
@@ -132,11 +132,11 @@ def bidi_gather_time(chip, I, J, X):
     model="a round takes the longer of 1 us and the bytes of a shard / W1",
     hints=[
         "How many rounds does each of the two programs have?",
-        "One way: X − 1 rounds. Both ways: ⌊X / 2⌋ rounds. A round of the same array takes equally long in both.",
+        "One way: X − 1 rounds. Both ways: ⌊X / 2⌋ rounds. For one array, a round takes equally long in both programs.",
         "for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
     ],
 )
 def bidi_time_saved(chip, I, L, J, X):
-    """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, one as small as bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].
+    """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, a small one of bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].
     By how much are two calls of `bidi_all_gather` faster than two of `ring_all_gather`, which sends one way?"""
     raise NotImplementedError()

@@ -32,8 +32,8 @@ backward pass the gradient of x comes in parts, because every device used x.
 | `f`, `g`: value | results and gradients as in the first table | |
 | `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
 | `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
-| each block: value | y and all three gradients are those of one device | |
-| each block: what is sent | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+| each block: value | y and all three gradients equal those of the uncut block on one device | |
+| each block: what is sent | one all-reduce in each pass, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
 
 Allowed: y and dx may travel in one all-reduce.
 
@@ -45,12 +45,13 @@ Allowed: y and dx may travel in one all-reduce.
 ## Going further
 
 **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
-devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+devices. JAX adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
 
-**A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. Two such places
-have two casts, and two all-reduces in the backward pass. If you cast once yourself, there is one all-reduce.
+**A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. If the program
+has two such places, JAX makes two casts, and two all-reduces in the backward pass. If you cast once yourself, there is
+one all-reduce.
 
-**In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
+**In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants works like this.
 
 **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".
 """
@@ -63,7 +64,7 @@ from grader.exercise import normal
 from grader.expect import expect_close
 
 
-exercise = Exercise(meshes=[{"tp": 4, "dp": 2}, {"tp": 3}], stars=2, hidden_points=1.25)
+exercise = Exercise(meshes=[{"tp": 4, "dp": 2}, {"tp": 3}], stars=2, hidden_points=1.25, figures={'layers_time': ['ici', 'pod']})
 
 
 OUT = (P(), P(), P(None, "tp"), P("tp"))
@@ -115,7 +116,7 @@ def g(y):
     check_vma=False,
     hints=[
         "Where does the part that differs from device to device begin, and where does it end?",
-        "f where x enters, g where the parts of y leave; with_gradients takes a function of x, w_in and w_out.",
+        "Use f where x enters and g where the parts of y leave; with_gradients takes a function of x, w_in and w_out.",
         "with_gradients(lambda x, w_in, w_out: g(jnp.tanh(f(x) @ w_in) @ w_out), x, w_in, w_out, dy)",
     ],
 )
@@ -166,13 +167,13 @@ def gated_bytes(T, D, X):
     params={"chip": ["v4p", "v5p"], "L": [24, 40, 64], "T": [4096, 6144], "D": [5120, 7168], "X": [4, 8]},
     model="a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing runs beside it",
     hints=[
-        "An attention block is cut like this one, by heads.",
+        "An attention block is cut like the MLP block, but by heads.",
         "A layer has two blocks, and each block has one all-reduce in each pass.",
         "L layers · 4 all-reduces · 2 · (X − 1) / X · V / W with V = 2 · T · D bytes",
     ],
 )
 def layers_time(chip, L, T, D, X):
-    """A model has {{ L }} layers on a ring of {{ X }} {{ chip }} chips. Each layer has an attention block and a block as above, both
+    """A model has {{ L }} layers on a ring of {{ X }} {{ chip }} chips. Each layer has an attention block and an MLP block as above, both
     with f and g. Activations and their gradients are bfloat16[{{ T }}, {{ D }}]. How many ms do the all-reduces of a training step
     take?"""
     raise NotImplementedError()
@@ -227,25 +228,25 @@ def over_devices(blocks, devices):
 
 @exercise.check(copied, points=0.25, public=True)
 def f_value(seen):
-    """f: x forwards, the sum of the cotangents backwards"""
+    """f: the forward pass returns x, the backward pass the sum of the cotangents"""
     expect_close(seen.out, seen.x)
     expect_close(seen.grads["x"], over_devices(seen.cotangent, seen.mesh["tp"]))
 
 
 @exercise.check(summed, points=0.25, public=True)
 def g_value(seen):
-    """g: the sum forwards, the cotangent backwards"""
+    """g: the forward pass returns the sum, the backward pass the cotangent"""
     expect_close(seen.out, over_devices(seen.y, seen.mesh["tp"]))
     expect_close(seen.grads["y"], seen.cotangent)
 
 
 @exercise.check(by_hand, points=0.5, public=True, after=[f_value, g_value])
 def by_hand_value(seen):
-    """block_by_hand: y and all three gradients are those of one device"""
+    """block_by_hand: y and all three gradients equal those of the uncut block on one device"""
     expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
 
 
 @exercise.check(by_types, points=0.75, public=True)
 def by_types_value(seen):
-    """block_by_types: y and all three gradients are those of one device"""
+    """block_by_types: y and all three gradients equal those of the uncut block on one device"""
     expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))

@@ -43,7 +43,7 @@ it gets.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of the mean over all rows | 3 |
-| what is sent | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
+| what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
@@ -79,7 +79,7 @@ def loss(w, rows, targets):
     out_specs=P(),
     check_vma=False,
     hints=[
-        "Which rows does this gradient depend on?",
+        "Which rows does a device's gradient depend on?",
         "Differentiate the loss of your own rows, and average the gradients afterwards: all devices have equally many rows.",
         "jax.lax.pmean(jax.grad(loss)(w, rows, targets), 'x')",
     ],
@@ -98,12 +98,12 @@ def grad_vma_off(w, rows, targets):
     check_vma=True,
     hints=[
         "Look at the type of the gradient, jax.typeof(...): does it vary over x?",
-        "JAX has summed it over the devices. How do you get the mean of N gradients from their sum?",
+        "JAX has summed the gradient over the devices. How do you get the mean of N gradients from their sum?",
         "jax.grad(loss)(w, rows, targets) / jax.lax.axis_size('x')",
     ],
 )
 def grad_vma_on(w, rows, targets):
-    """Return the gradient of grad_vma_off, with check_vma=True."""
+    """Return the gradient that grad_vma_off returns, with check_vma=True."""
     raise NotImplementedError()
 
 
@@ -117,7 +117,7 @@ def grad_vma_on(w, rows, targets):
     ],
 )
 def grad_in_both(w, rows, targets):
-    """Return the gradient of grad_vma_off, with check_vma=True and with check_vma=False."""
+    """Return the gradient that grad_vma_off returns, with check_vma=True and with check_vma=False."""
     raise NotImplementedError()
 
 

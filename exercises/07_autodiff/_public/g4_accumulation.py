@@ -32,7 +32,7 @@ the sum over micro-batches and devices. One sum over devices, after the loop, is
 Two ways are right:
 
 - **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. It allows the gradient to stay
-  *unreduced*: each device holds another part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
+  *unreduced*: each device holds a different part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
   `reshard` to `P()` after the loop.
 - **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
   at the end.
@@ -40,12 +40,12 @@ Two ways are right:
 **Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
 
 **Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
-bytes. One per layer and micro-batch would send 2592 for four micro-batches.
+bytes. One all-reduce per layer in each of four micro-batches would send 2592.
 
 ## Going further
 
-**In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. In such a
-loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+**In real systems.** `no_sync` of PyTorch's DDP and the accumulation loops of JAX training frameworks work like this. In
+such a loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
 
 **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.
 """
@@ -60,12 +60,12 @@ from grader.expect import expect_close
 from grader.expect import expect_spec
 
 
-exercise = Exercise(meshes=[{"dp": 4, "y": 2}, {"dp": 3}], stars=3, extension=True, hidden_points=1.25)
+exercise = Exercise(meshes=[{"dp": 4, "y": 2}, {"dp": 3}], stars=3, extension=True, hidden_points=1.25, figures={'accumulated_saving': ['ici', 'pod'], 'accumulated_tokens': ['bf16', 'ici', 'pod']})
 
 
 @exercise.given
 def loss(ws, rows):
-    """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
+    """Return half the sum of squares of the output of layers ws[L, D, D] for rows[b, D]: all rows, or one device's."""
     made, _ = jax.lax.scan(lambda h, w: (jax.nn.sigmoid(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
@@ -75,7 +75,7 @@ def loss(ws, rows):
     hints=[
         "Where does the all-reduce arise? It is in the backward pass of the matmul of whole weights with cut rows.",
         "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
-        "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; gradients are of reshard(ws, P(reduced={'dp'})).",
+        "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; differentiate for reshard(ws, P(reduced={'dp'})).",
     ],
 )
 def accumulate(ws, xs, *, mesh):
@@ -96,8 +96,8 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     params={"chip": ["v4p", "v5p"], "G": [600, 900, 1400], "X": [4, 8, 16], "M": [6, 10, 16]},
     model=RING,
     hints=[
-        "How many all-reduces of the whole gradient does each way send in a step?",
-        "One way sends M all-reduces, and the other sends 1. Each has 4 bytes for every parameter.",
+        "How many all-reduces of the whole gradient does each of the two programs run in a step?",
+        "One program runs M all-reduces, and the other runs 1. Each all-reduce has 4 bytes for every parameter.",
         "(M - 1) * 2 * 4 * G * 1e6 / W",
     ],
 )
@@ -115,7 +115,7 @@ def accumulated_saving(chip, G, X, M):
     model="6 FLOPs per parameter and token at the chip's bfloat16 peak; " + RING,
     hints=[
         "A step is arithmetic, then the all-reduce. Both grow with the number of parameters, so this number cancels.",
-        "If the all-reduce is p of the step, arithmetic is 1 - p of it: arithmetic = all-reduce * (1 - p) / p.",
+        "If the all-reduce takes a share p of the step, arithmetic takes 1 - p: arithmetic = all-reduce * (1 - p) / p.",
         "tokens * 6 / C = (1 - p) / p * 2 * width / W",
     ],
 )

@@ -28,7 +28,7 @@ are those of each column over all rows of the batch. The variance is the mean of
 | layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
 | forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
-| backward pass | backward pass: at most as many bytes over dp | 72 bytes |
+| backward pass | backward pass: no more bytes over dp than forward | 72 bytes |
 
 Allowed: two all-reduces of D numbers that do not wait for one another.
 
@@ -44,9 +44,9 @@ rows have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 
 deviations, both terms are nearly equal, and few digits are left. A program can first subtract a number that all devices
 know, such as a running mean. The data of this exercise need no such step.
 
-**In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
-than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no
-communication.
+**In real systems.** The sums of a layer have a few KB, and hops take longer than bytes. So one all-reduce is better
+than two. PyTorch offers batch norm over all devices as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and
+need no communication.
 
 **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.
 """
@@ -69,7 +69,7 @@ EPS = exercise.given(0.1)
 @exercise.task(
     hints=[
         "Which sums over the rows of the batch give both its mean and its variance?",
-        "The sums of x and of x**2, stacked, in one psum. Divide by the number of all rows.",
+        "Stack the sums of x and of x**2, and add them over devices with one psum. Divide by the number of all rows.",
         "mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), 'dp') / rows; variance = square - mean**2",
     ]
 )
@@ -96,8 +96,8 @@ def batch_norm(x, *, mesh):
 def two_pass_cost(L, X, D):
     """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. In a layer written as above no all-reduce waits for
     another, so each pass takes the time of one all-reduce. Another program computes the mean with one all-reduce, then the variance
-    around it with a second. In its backward pass, too, one all-reduce waits for another. How many us longer is the communication of
-    its step?"""
+    around it with a second. In the backward pass of this program, too, one all-reduce waits for another. By how many us
+    does the communication of a step take longer in this program than with layers as above?"""
     raise NotImplementedError()
 
 

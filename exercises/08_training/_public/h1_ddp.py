@@ -2,8 +2,8 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change it
-without an error:
+devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
   over real rows.
@@ -38,8 +38,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps is that of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns, also if devices have equal rows | |
-| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+| dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
@@ -48,8 +48,8 @@ for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
 ## Going further
 
-**In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
-of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
+**In real systems.** `DistributedDataParallel`. Trainers of language models have divided the loss by the number of
+tokens on each device, or in each micro-batch. The loss looked right, and short sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """
@@ -68,7 +68,7 @@ from grader.expect import expect_equal
 from grader.expect import expect_independent
 
 
-exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2, hidden_points=0.5)
+exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2, hidden_points=0.5, figures={'ddp_unhidden': ['bf16', 'ici', 'pod']})
 
 
 @exercise.task(
@@ -101,7 +101,7 @@ def ddp_step(params, x, y, real, key, *, mesh):
 )
 def ddp_loss(A, B, a, b):
     """Two devices have 512 tokens each. On the first, {{ A }} tokens are real and have the mean loss {{ a }}. On the second, {{ B }} tokens are
-    real and have the mean loss {{ b }}. The others are padding. What is the loss of the batch?"""
+    real and have the mean loss {{ b }}. All other tokens are padding. What is the loss of the batch?"""
     raise NotImplementedError()
 
 
@@ -111,7 +111,7 @@ def ddp_loss(A, B, a, b):
     params={"chip": ["v4p", "v5p"], "M": [600, 1100, 1700], "T": [1536, 4096, 8192], "N": [8, 16]},
     model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
     hints=[
-        "Which three times follow one another?",
+        "Which three parts of the step run one after the other?",
         "Forward 2 and backward 4 FLOPs per parameter and token of one chip, then the all-reduce of 2 bytes per parameter.",
         "6 · parameters · T / C + 2 · V / W",
     ],
@@ -140,7 +140,7 @@ def unequally_many(rng, shape, mesh):
 
 @exercise.helper
 def some_rows_twice(rng, shape, mesh):
-    """Draw rows; those of the last device are those of the first."""
+    """Draw rows; the last device gets the rows of the first device."""
     x = rng.standard_normal(shape)
     rows = shape[0] // mesh["dp"]
     x[-rows:] = x[:rows]
@@ -152,7 +152,7 @@ call = exercise.call(ddp_step, params={"a": array("D", "F", draw=small), "b": ar
 
 @exercise.helper
 def on_one_device(params, x, y, real, kept):
-    """Return the parameters after a step on all rows, and the loss before it."""
+    """Return the parameters after a step on all rows, and the loss before that step."""
     tanh = np.tanh(x @ params["a"])
     hidden = np.where(kept, tanh / 0.75, 0)
     error = np.where(real[:, None], hidden @ params["b"] - y, 0)
@@ -184,13 +184,15 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("no number of a padding row is kept; dropout does not depend on the rows")
+        raise Failure("no number of a padding row is kept; draw the mask for all rows")
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
             f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.2
         )
-    for many, first in (("rows", kept[:, :1]), ("columns", kept[:, :, :1])):
-        if (kept == first).all():
-            raise Failure(f"on each device, all {many} are dropped in the same places")
+    alike = {"rows": kept == kept[:, :1], "columns": kept == kept[:, :, :1]}
+    alike = {many: same.all(axis=(1, 2)).sum() for many, same in alike.items()}
+    many = max(alike, key=alike.__getitem__)
+    if alike[many]:
+        raise Failure(f"all {many} of a device are dropped in the same places")
     expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})

@@ -15,7 +15,7 @@ they become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors, cap | [name, bytes, trainable] of each use, in forward order (all uses of a tensor have equal values); bytes of a bucket |
+| tensors, cap | [name, bytes, trainable] of each use, in forward order (all uses of a tensor have equal bytes and trainable); cap in bytes |
 | `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
@@ -33,40 +33,41 @@ of (h − y)² over all devices' rows.
 | `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed in this order |
 | `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
 | what is sent | one all-reduce per bucket; at most 2 (N−1)/N bytes for each byte of gradient |
-| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls, for 70% of their time |
-| | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
+| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls for at least 70% of their time |
+| | the step takes at most 1.2 times the time of its matmuls plus the last bucket |
 
 Allowed: a smaller first bucket, to start early.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
 
-**Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
-[embed].
+**Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30), embed (40). With cap 50 the buckets
+are [w2, w1] and [embed].
 
 ## Going further
 
-**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes become ready just as fast. Each bucket also costs o.
-With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes
-s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
-therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass takes
-a shorter time T < s/w, the first bucket starts after T/n. If T is much longer, only the last bucket is exposed.
+**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes become ready at this rate, too. Each bucket also
+costs an overhead o. With n equal buckets the first bucket starts after s/(n·w). The ring is then busy for s/w + n·o.
+The backward pass takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n.
+Their sum is therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward
+pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer than s/w, only the last
+bucket is exposed.
 
-**In time**, as the course's clock lays it out with profile *ideal*: four layers in bfloat16, 4096 rows on each
-device, the first plan on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core and `R` is
-an all-reduce, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: four layers in bfloat16, 4096 rows on each
+device, the first plan on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the
+core and `R` is an all-reduce; times are in us.
 
 ```
 bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time overlapped
          │0                          │5,000                       │10,000
-compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
+compute  D════D═════D═════D════D═══D════D═════matmul═D════k─D════D════ kk
 link dp+                                                R···all_reduce·R····
 link dp-                                                R···all_reduce·R····
 ```
 
-The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
+The picture is of the *ideal* profile: every collective runs beside the core. In v5e's own profile an all-reduce
 occupies the core, and is fully exposed.
 
-**In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
+**In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first bucket of 1 MB.
 
 **Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4;
 Stanford CS336, assignment 2.
@@ -86,14 +87,14 @@ from grader.expect import expect_collectives
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=True, hidden_points=0.25)
+exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=True, hidden_points=0.25, figures={'best_bucket': ['ici']})
 
 
 @exercise.function(
     hints=[
         "Walk through the tensors as the backward pass does. Where does it reach the first use of a tied tensor?",
         "Keep each trainable name at its first place, then go backwards. Begin a new bucket when the next tensor does not fit.",
-        "placed = {name: size for name, size, trainable in tensors if trainable} has first uses; for name in reversed(placed): ...",
+        "placed = {name: size for name, size, trainable in tensors if trainable} keeps the place of a name's first use; for name in reversed(placed): ...",
     ]
 )
 def buckets(tensors, cap):
@@ -131,8 +132,7 @@ def bucketed_grads(ws, x, y, *, plan):
     ],
 )
 def best_bucket(chip, M, o):
-    """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in equal buckets. Each bucket costs {{ o }} us beside its
-    transfer. Which size of bucket exposes the least time?"""
+    """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in equal buckets. Each bucket costs {{ o }} us in addition to its transfer. Which size of bucket exposes the least time?"""
     raise NotImplementedError()
 
 
@@ -155,7 +155,7 @@ def problem_of_order(tensors, found):
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
-            return f"the bucket {list(bucket)} is sent where {due} should be: gradients are sent as they become ready"
+            return f"the bucket {list(bucket)} is sent where {due} should be: send gradients as they become ready"
     return f"{ready} are never sent" if ready else ""
 
 
@@ -172,7 +172,7 @@ def problem_of_size(tensors, cap, found, least):
 
 @exercise.helper
 def complain(seen, problem_of):
-    """Fail with the first problem; for hidden cases, show only that there is one."""
+    """Fail with the first problem; for hidden cases, show only that a problem exists."""
     for args, got, want in seen.outcomes:
         where = f"line {got.line}" if got.error and got.line else ""
         problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
@@ -251,7 +251,7 @@ def bucketed_budget(seen):
 
 @exercise.check(narrow, points=0.25, public=True, after=bucketed_value)
 def bucketed_narrow(seen):
-    """bucketed_grads in bfloat16, the timed dtype: every device holds the gradients of all rows, and sends bfloat16"""
+    """bucketed_grads in bfloat16 (the timed dtype): every device holds the gradients of all rows, and sends bfloat16"""
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
     n, size = seen.mesh["dp"], sum(sizes_of(seen))
     expect_traffic(seen, at_most=between(2 * (n - 1) / n * 2 * size, 2 * (n - 1) / n * 4 * size))

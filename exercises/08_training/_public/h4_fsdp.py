@@ -28,21 +28,21 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 | loss, gradient | those of the whole batch; gradients cut as `ws` | |
 | forward pass | one all-gather per layer, of that layer alone | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: at most two gathered layers and one whole gradient, beside its own parts and activations | |
+| memory | dp=8: besides its own parts and activations, at most two gathered layers and one whole gradient | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
 **Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
-three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather a device sends its 1600 bytes
+over three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
 
 ## Going further
 
-**In time**, as the course's clock lays it out with profile *ideal*: four layers of float32[4096, 4096] and 16,384
-rows on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R`
-is an all-reduce, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: four layers of float32[4096, 4096] and 16,384
+rows on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core, `G` is an
+all-gather and `R` is an all-reduce; times are in us.
 
 ```
 ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped
@@ -69,7 +69,7 @@ write a `jax.custom_vjp`. A compiler merges two equal gathers and then keeps the
 ties the second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
 
 **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
-finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
+finishes a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of the round
 before.
 
 **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.
@@ -88,7 +88,7 @@ from grader.expect import expect_spec
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"dp": 4}, {"dp": 8}], stars=3, hidden_points=2.5)
+exercise = Exercise(meshes=[{"dp": 4}, {"dp": 8}], stars=3, hidden_points=2.5, figures={'fsdp_forward_times': ['bf16', 'ici', 'pod']})
 
 
 @exercise.helper
@@ -144,7 +144,7 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     model="one-way rings: X - 1 hops, each of 1/X of the gathered or scattered array; 1 MB is 10^6 bytes",
     hints=[
         "How often does each layer's weight travel in a step, and in which dtype?",
-        "Two gathers in bfloat16 (forward and backward), one reduce-scatter in float32. Each sends (X − 1) / X of the array.",
+        "Two gathers in bfloat16 (forward and backward), one reduce-scatter in float32. Each collective sends (X − 1) / X of the array.",
         "L · D² · (2 + 2 + 4) bytes · (X − 1) / X",
     ],
 )
@@ -183,7 +183,7 @@ def fsdp_gradients(seen):
 
 @exercise.helper
 def expect_sums_of_numbers(seen, passes):
-    """Require that all-reduces sum single numbers, not a device's rows, in each of so many passes."""
+    """Require that all-reduces sum single numbers, not a device's rows, in each of ``passes`` passes."""
     number = 8 * (1 - 1 / seen.mesh["dp"])
     rows = seen.dims["B"] // seen.mesh["dp"] * seen.dims["D"]
     expect_traffic(seen.only(kind="all_reduce"), at_most=between(number, passes * rows * number, at=64))
@@ -207,7 +207,7 @@ def expect_layers(seen):
 
 @exercise.check(step, points=0.5, public=True, after=fsdp_value)
 def fsdp_forward(seen):
-    """fsdp_loss: forward, one all-gather for each layer"""
+    """fsdp_loss: the forward pass has one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
     expect_only(forward, "all_gather", "all_reduce")

@@ -24,9 +24,9 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which is w1, then w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3 |
 
-Allowed: `init` may draw whole weights on each device and keep a part. They then do not depend on N.
+Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
 
 After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
@@ -34,11 +34,11 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 | check | rule | small case |
 |---|---|---|
-| `gated_mlp`: value | y and gradients of one device; those of x and b are whole | |
+| `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
 | `init`: spread | each device returns its part, variance as above, nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
-| `fused_columns` | the order; `ValueError` where N does not divide F | |
+| `fused_columns` | the order; `ValueError` if N does not divide F | |
 
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
@@ -47,8 +47,8 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 ## Going further
 
-**In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get gates and the last
-devices get their partners. All shapes fit and no error occurs, but the model is wrong.
+**In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get columns of w1 and the
+last devices get the matching columns of w3. All shapes fit and no error occurs, but the model is wrong.
 
 **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
 for Training".
@@ -66,7 +66,7 @@ from grader.expect import expect_no_collectives
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(meshes=[{"dp": 2, "tp": 4}, {"tp": 3}], stars=2, hidden_points=1.5)
+exercise = Exercise(meshes=[{"dp": 2, "tp": 4}, {"tp": 3}], stars=2, hidden_points=1.5, figures={'gated_mlp_time': ['bf16', 'ici', 'pod']})
 
 
 CUT = exercise.given({"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")})
@@ -109,7 +109,7 @@ def init(seed, *, D, F):
 
 @exercise.function(
     hints=[
-        "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 are the columns of w3 that belong to them?",
+        "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 are the columns of w3 that belong to these two columns?",
         "List for each device, and for each half of w13, that device's F/N columns of the half.",
         "[half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]",
     ]
@@ -129,7 +129,7 @@ def fused_columns(F, N):
     model="ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
     hints=[
         "How many matmuls does the block have, forward and backward?",
-        "It has three forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add two all-reduces.",
+        "The block has three matmuls forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add two all-reduces.",
         "9 · 2 · B · D · F / (N · C) + 2 · 2 · V / W with V = 2 · B · D bytes",
     ],
 )
@@ -209,5 +209,5 @@ def parts_of(seen, name):
 
 @exercise.check(cases, points=0.5, public=True)
 def fused_order(seen):
-    """fused_columns: each device has gates and their partners, or a ValueError"""
+    """fused_columns: each device has matching columns of w1 and w3; ValueError if N does not divide F"""
     expect_outcomes(seen, ints=True)

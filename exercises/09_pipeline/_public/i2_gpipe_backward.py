@@ -2,8 +2,8 @@
 """# I2 The backward pass of a pipeline
 
 I1's pipeline learns. When the last device has all outputs, gradients run in the other direction. In a tick a device
-receives the gradient of its output and sends the gradient of its input to the device before. For that it needs the
-input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
+receives the gradient of its output and sends the gradient of its input to the previous device. To compute a gradient it
+needs the input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
@@ -29,16 +29,16 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 | check | rule, per device | small case |
 |---|---|---|
 | loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
-| ticks | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| ticks | M + P − 1 ticks in each pass; permutes, and one all-reduce of the loss | 2 · 6 ticks |
 | memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
-Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
-follow the memory of a program of more than 5,000 operations.
+Inputs of every layer, or a gradient per micro-batch, take too much memory. Write the ticks as loops: the grader
+cannot follow the memory of a program of more than 5,000 operations.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output and
-a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
+**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
+and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
 compute the stage again, and one for each gradient.
 
 ## Going further
@@ -61,7 +61,7 @@ from grader.expect import expect_close
 from grader.expect import expect_spec
 
 
-exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3, extension=True, hidden_points=1.5)
+exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3, extension=True, hidden_points=1.5, figures={'gpipe_step_time': ['bf16']})
 
 
 @exercise.given
@@ -102,7 +102,7 @@ call = exercise.call(gpipe_step, ws=normal("L", "D", "D", spec=P("pp")), x=norma
     model="the stash holds only inputs of stages; 1 MiB is 2^20 bytes",
     hints=[
         "How many micro-batches wait on one device when the forward pass is done?",
-        "All M of them. Each keeps one input of the stage, however many layers the stage has.",
+        "All M micro-batches wait. Each has one input of the stage in the stash, however many layers the stage has.",
         "M · 2 bytes · T · D",
     ],
 )
@@ -119,7 +119,7 @@ def gpipe_stash(M, P, L, T, D):
     model="only arithmetic, at the peak rate; the backward pass computes each stage again",
     hints=[
         "How often is each stage computed, forward and backward?",
-        "The forward pass computes it once. The backward pass computes it again, and the gradients cost twice as much: 4 times the forward FLOPs in all.",
+        "The forward pass computes each stage once. The backward pass computes it again, and the gradients cost twice as much: 4 times the forward FLOPs in all.",
         "(M + P − 1) · 4 · (3 layers · 2 · T · D² FLOPs) / C",
     ],
 )

@@ -21,13 +21,13 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. The next begins when one has ended.
+A rank runs its operations one after the other. Each operation begins when the one before it has ended.
 
 | operation | ends |
 |---|---|
 | `("send", to, name)` | when its message is received |
 | `("isend", to, name)` | at once; the message is then on its way |
-| `("wait", name)` | when the message of this rank's last `isend` of that name is received |
+| `("wait", name)` | when the message of this rank's latest `isend` with this name is received |
 | `("recv", source, name)` | when a message from `source` is there; it receives the oldest message that is not received yet |
 | `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
 
@@ -38,15 +38,15 @@ A rank runs its operations one after the other. The next begins when one has end
 | messages | with send and recv |
 | isend | with isend and wait, too |
 | groups | with all_reduce in groups |
-| mixed | with all of them together |
+| mixed | with all these operations together |
 
-A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
-end together, or that do not wait for each other, have no fixed order.
+A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
+Operations that end together, or that do not wait for each other, have no fixed order.
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
-If rank 2 sent to rank 0, it would be stuck too, because rank 0 never receives.
+If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
 
 ## Going further
 
@@ -60,7 +60,7 @@ from grader.exercise import Exercise
 from grader.expect import Failure
 
 
-exercise = Exercise(stars=2, extension=True, hidden_points=0.5)
+exercise = Exercise(stars=2, extension=True, hidden_points=0.5, figures={'blocking_ring_time': ['egress'], 'alternating_ring_time': ['egress']})
 
 
 @exercise.function(
@@ -88,7 +88,7 @@ def run_ranks(programs):
     model="a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
     hints=[
         "Which ranks can receive at the start?",
-        "Only rank 0 receives. So first only the last rank's message moves, then the message of the rank before it, and so on: one message at a time.",
+        "Only rank 0 receives at the start, so only the last rank's message moves. Then the message of the rank before it moves, and so on: one message at a time.",
         "X messages of V / egress",
     ],
 )
@@ -110,8 +110,8 @@ def blocking_ring_time(gpu, X, V):
     ],
 )
 def alternating_ring_time(gpu, X, Y, V):
-    """Here all even ranks of such a ring send first, and all odd ranks receive first. {{ X }} {{ gpu }} do this, and after them {{ Y }}
-    {{ gpu }}, with arrays of {{ V }} GB each time. How long do the two rings take together?"""
+    """In a ring as in `blocking_ring_time` all even ranks send first, and all odd ranks receive first. {{ X }} {{ gpu }} do this, and
+    then {{ Y }} {{ gpu }}, with arrays of {{ V }} GB each time. How long do the two rings take together?"""
     raise NotImplementedError()
 
 
@@ -126,7 +126,7 @@ group_cases = exercise.cases(run_ranks, public='[[{"dict": [["programs", {"list"
 
 @exercise.helper
 def replayed(programs, order):
-    """Return the ranks that end their programs if operations end in this order. Raises ValueError if an operation
+    """Return the ranks that end their programs if operations end in the given order. Raises ValueError if an operation
     cannot end yet."""
     at, fired, received = [0] * len(programs), set(), set()
 

@@ -25,27 +25,27 @@ Device i has the T/N positions from i · T/N. With `striped` it has every N-th p
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | blocks, causal and not; stripes | |
+| value | blocks, with and without `causal`; stripes | |
 | gradients | gradients of q, k and v | |
 | sent, forward | forward pass: K and V are sent N − 1 times | 2 · 7 blocks |
-| memory, forward | forward pass, cp=8: what one round needs, not K and V of all devices | |
-| sent, with gradients | with gradients: K, V and their gradients are sent N more times at most; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
+| memory, forward | forward pass, cp=8: a device holds what one round needs, not K and V of all devices | |
+| sent, with gradients | with gradients: K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, with gradients | with gradients, cp=8: a device keeps no scores or weights of a finished round | |
 
-A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round the
-ring.
+A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round. JAX
+then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round
+the ring.
 
 **Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
-e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
+e^(2 − 4) + 1 = 1.185. Without that factor the mass would be 2.368.
 
 ## Going further
 
-**Stripes.** With blocks the last device computes in all rounds and the first in one, and each round waits for the
-slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
-same in every round.
+**Stripes.** With blocks the last device computes in all rounds and the first device in one round, and each round waits
+for the slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about
+the same in every round.
 
 **In real systems.** Context parallelism for long texts. Devices add blocks to the softmax as flash attention does. J3
 exchanges positions for heads instead. J3 sends fewer bytes, but needs enough heads.
@@ -62,7 +62,7 @@ from grader.expect import expect_close
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"cp": 4, "tp": 2}, {"cp": 3, "tp": 1}], stars=3, hidden_points=1.5)
+exercise = Exercise(meshes=[{"cp": 4, "tp": 2}, {"cp": 3, "tp": 1}], stars=3, hidden_points=1.5, figures={'ring_hides_from': ['bf16', 'ici'], 'stripes_save': ['bf16']})
 
 
 ROWS = P("cp", "tp", None)
@@ -102,7 +102,7 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs 
 )
 def ring_hides_from(chip, N, Q):
     """Attention runs in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8 key heads, and sends keys and
-    values of these 8 heads round the ring. From how many positions of the whole text on does no round's hop take longer than its matmuls?"""
+    values of these 8 heads round the ring. From how many positions of the whole text on does the hop of a round take no longer than the round's matmuls?"""
     raise NotImplementedError()
 
 
@@ -113,19 +113,19 @@ def ring_hides_from(chip, N, Q):
     model="4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
     hints=[
         "What does the busiest device do in round 0, and what does it do in the other rounds?",
-        "With blocks, the busiest device computes half of a block's pairs in round 0 and all pairs in the other rounds. With stripes it computes half of them in each round.",
+        "With blocks, the busiest device computes half of a block's (query, key) pairs in round 0 and all pairs in the other rounds. With stripes it computes half of a block's pairs in each round.",
         "(N - 1) / 2 * (T/N)**2 pairs are saved.",
     ],
 )
 def stripes_save(chip, T, N, H):
     """Causal attention of {{ T }} positions with {{ H }} heads of d=128 runs in bfloat16 on a ring of {{ N }} {{ chip }} chips; all hops are overlapped.
-    How many ms do stripes save against blocks, in all rounds together?"""
+    How many ms do stripes save compared with blocks, in all rounds together?"""
     raise NotImplementedError()
 
 
 @exercise.helper
 def spread(rng, shape):
-    """Queries whose scores differ by a few units for every other head, and by hundreds for the heads between."""
+    """Queries whose scores differ by a few units for every second head, and by hundreds for the heads between."""
     return rng.standard_normal(shape) * np.where(np.arange(shape[1]) % 2, 20, 3)[:, None]
 
 
@@ -170,7 +170,7 @@ def expect_near(got, due):
 
 @exercise.helper
 def arrays(draw=spread):
-    """The arguments q, k and v; the scores of every other head are in the hundreds."""
+    """The arguments q, k and v; the scores of every second head are in the hundreds."""
     rest = {name: normal("T", "H", "d", spec=ROWS) for name in ("k", "v")}
     return {"q": array("T", "H", "d", draw=draw, spec=ROWS), **rest}
 

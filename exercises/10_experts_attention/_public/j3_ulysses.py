@@ -55,7 +55,7 @@ from grader.expect import expect_only
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 3}], stars=2, extension=True, hidden_points=2)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 3}], stars=2, extension=True, hidden_points=2, figures={'ulysses_time': ['ici', 'pod']})
 
 
 @exercise.given
@@ -92,7 +92,7 @@ call = exercise.call(ulysses, q=normal("B", "T", "Q", "d", spec=ROWS), k=normal(
 
 @exercise.check(call, points=1, public=True)
 def ulysses_traffic(seen):
-    """ulysses: all-to-alls only, and each of the four arrays is sent once"""
+    """ulysses: all-to-alls only, and q, k, v and the result are sent once each"""
     expect_only(seen, "all_to_all")
     numbers = 2 * seen.q.size + seen.k.size + seen.v.size
     n = seen.mesh["x"]

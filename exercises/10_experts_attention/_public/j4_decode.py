@@ -2,9 +2,9 @@
 """# J4 Decode with a cache that is cut along its length
 
 A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache
-can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A softmax
-mean is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot
-average the ratios.
+can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A mean with softmax
+weights is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot average the
+ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -57,13 +57,13 @@ from grader.exercise import normal
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"z": 2, "x": 2, "y": 2}, {"x": 4, "y": 2, "z": 1}, {"x": 3, "z": 2, "y": 1}], stars=3, extension=True, hidden_points=2)
+exercise = Exercise(meshes=[{"z": 2, "x": 2, "y": 2}, {"x": 4, "y": 2, "z": 1}, {"x": 3, "z": 2, "y": 1}], stars=3, extension=True, hidden_points=2, figures={'cache_read_time': ['hbm_bw'], 'merge_time': ['ici', 'pod']})
 
 
 @exercise.body(
     out_specs=P("z", "y", None),
     hints=[
-        "A mean weighted by a softmax is a ratio of two sums. Which sums are these? Each device can compute its part of both.",
+        "A mean weighted by a softmax is a ratio of two sums. Which sums are these? Each device can compute its part of both sums.",
         "Find the largest score of all devices with pmax. Then every device's masses and sums have one scale, and psum adds them.",
         "top = jax.lax.pmax(scores.max(-1), 'x'); weights = jnp.exp(scores - top[..., None]); position = axis_index('x') * rows + ...",
     ],
@@ -80,7 +80,7 @@ def decode(q, k, v, length):
 
 @exercise.helper
 def spread(rng, shape):
-    """Queries whose scores are a few units for every other sequence, and in the hundreds for the sequences between."""
+    """Queries whose scores are a few units for every second sequence, and in the hundreds for the sequences between."""
     return rng.standard_normal(shape) * np.where(np.arange(shape[0]) % 2, 40, 1)[:, None, None]
 
 

@@ -10,8 +10,8 @@ represent.
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results have a placement too, it follows
-from the placements of the operands. So placements are types, and a program can be checked before it runs.
+Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
+array, that array's placement follows from the placements of the operands. So placements are types, and a program can be checked before it runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -75,7 +75,7 @@ def einsum_rule(equation, placements):
     """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     raise NotImplementedError()
 
@@ -83,7 +83,7 @@ def einsum_rule(equation, placements):
 @exercise.function(
     hints=[
         "Take two devices and small numbers, one of them negative, as in the small case. What is the result, and what should it be?",
-        "All four work on whole and cut arrays, if x and y have equal placements. Which ops have f(a + b) = f(a) + f(b)?",
+        "All four ops work on whole and cut arrays, if x and y have equal placements. Which ops have f(a + b) = f(a) + f(b)?",
         "if len(set(placements)) > 1 or ('P' in placements and op in ('relu', 'add_one')): raise ValueError",
     ]
 )
@@ -91,7 +91,7 @@ def elementwise_rule(op, placements):
     """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     raise NotImplementedError()
 
@@ -122,7 +122,7 @@ def pending_bytes(B, N, E, F, H, X):
     model="device (i, j) has index i along x and j along y; in a tuple the first axis makes the largest blocks",
     hints=[
         "Which part of dimension j does device (i, j) hold in each operand?",
-        "In `A` it holds part i · Y + j, in `B` part j · X + i. Count the devices for which these are equal.",
+        "Device (i, j) holds part i · Y + j in `A` and part j · X + i in `B`. Count the devices for which the two numbers are equal.",
         "i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
     ],
 )
@@ -135,7 +135,7 @@ def pieces_that_meet(X, Y):
 
 @exercise.helper
 def parts(rng, whole, place, devices):
-    """Return each device's part of an integer array; summands are random and of both signs."""
+    """Return each device's part of an integer array; partial sums are random and of both signs."""
     if place == "R":
         return [whole] * devices
     if place == "P":
@@ -146,7 +146,7 @@ def parts(rng, whole, place, devices):
 
 @exercise.helper
 def placement_of(held, due):
-    """Return the placement for which these parts represent the expected array; None if there is none."""
+    """Return the placement for which these parts represent the expected array; None if no placement does."""
     for place in ["R", *(f"S({d})" for d in range(due.ndim)), "P"]:
         if place == "R":
             meant = held[0] if all(np.array_equal(part, held[0]) for part in held) else None
@@ -218,7 +218,7 @@ def expect_as_tried(seen, trial):
 
 @exercise.check(placed, points=0.5, public=True)
 def of_shards(seen):
-    """einsum_rule: whole and cut operands, compared with NumPy parts"""
+    """einsum_rule: whole and cut operands, compared with parts computed by NumPy"""
     expect_as_tried(seen, by_einsum)
 
 

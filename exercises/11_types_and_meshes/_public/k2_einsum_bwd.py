@@ -44,7 +44,7 @@ a chunk has 2 numbers: 2 · 3 hops of 8 bytes, 48 bytes.
 ## Going further
 
 **In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. Programs often
-forget the all-reduce of a scale's gradient. They still run, but each device trains a different scale.
+forget the all-reduce of a scale's gradient. Such programs still run, but each device trains a different scale.
 
 **Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
 "Computing sharding with einsum".
@@ -55,7 +55,7 @@ from grader.expect import Failure
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2)
+exercise = Exercise(stars=2, figures={'columns_to_hide': ['bf16', 'ici', 'ici_both']})
 
 
 @exercise.function(
@@ -66,7 +66,7 @@ exercise = Exercise(stars=2)
     ]
 )
 def einsum_bwd(equation, placements):
-    """Return the gradients of an einsum's operands: equations and placements.
+    """Return the equation and the placement of each operand's gradient.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: a list with (equation, placement) for each operand, such as [("ik,jk->ij", "R"), ("ij,ik->jk", "R")].
@@ -76,8 +76,8 @@ def einsum_bwd(equation, placements):
 
 @exercise.function(
     hints=[
-        "Which gradients are pending? How large is such a gradient on each device?",
-        "It has full shape: multiply the sizes of the operand's letters, 4 bytes per number. A ring all-reduce sends 2·(N - 1) chunks of 1/N.",
+        "Which gradients are pending? How large is a pending gradient on each device?",
+        "A pending gradient has full shape: multiply the sizes of the operand's letters, 4 bytes per number. A ring all-reduce sends 2·(N - 1) chunks of 1/N.",
         "for each (eq, place) with place == 'P', add 2 * (devices - 1) * 4 * prod(sizes of eq's output letters) / devices",
     ]
 )
@@ -114,14 +114,14 @@ def columns_to_hide(chip, X, S, B, I):
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
     hints=[
         "How many bytes are pending in all?",
-        "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of them.",
+        "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of these bytes.",
         "2 · (X − 1) / X · 2 · L · 4 · H",
     ],
 )
 def scale_gradients(L, H, X):
     """A model has {{ L }} layers with two norms each, and each norm has a scale `g[h]`, float32[{{ H }}], whole on all devices. Activations
     `x[s, b, h]` are cut along s over {{ X }} devices, so `"sbh,h->sbh"` leaves the scales' gradients pending. How many KB does each
-    device send in one backward pass to complete them?"""
+    device send in one backward pass to complete these gradients?"""
     raise NotImplementedError()
 
 
@@ -181,7 +181,7 @@ def bwd_pending(seen):
 
 @exercise.check(reduced, points=0.5, public=True)
 def bwd_of_sums(seen):
-    """einsum_bwd: gradients where the output, or an operand, is a partial sum"""
+    """einsum_bwd: gradients if the output or an operand is a partial sum"""
     expect_gradients(seen, 1)
 
 

@@ -51,8 +51,9 @@ shape is right.
 
 ## Going further
 
-**In real systems.** Programs convert checkpoints between the two. FSDP with tensor parallelism makes a tuple that is
-not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this case.
+**In real systems.** Programs convert checkpoints between the two notations. FSDP with tensor parallelism makes a tuple
+that is not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this
+case.
 
 **Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
 placements.
@@ -74,7 +75,7 @@ def axes_of(entry):
 @exercise.function(
     hints=[
         "The list has one placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
-        "Start with R everywhere. For each dimension look at the order of its axes and at its size; then write S(d) at each of them.",
+        "Start with R everywhere. For each dimension look at the order of its axes and at its size; then write S(d) at each of these axes.",
         "order = [list(mesh).index(axis) for axis in axes]; raise ValueError if order != sorted(order) or shape[dim] % parts",
     ]
 )
@@ -116,8 +117,8 @@ def to_spec(placements, shape, mesh):
 )
 def specs_without_a_list(r, k):
     """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, is
-    unreduced, or makes copies. Count the PartitionSpecs that describe such layouts. How many of them can no list of
-    `"R"`, `"S(d)"`, `"P"` describe?"""
+    unreduced, or makes copies. Count the PartitionSpecs that describe such layouts. How many of them cannot be
+    described by any list of `"R"`, `"S(d)"`, `"P"`?"""
     raise NotImplementedError()
 
 
@@ -127,7 +128,7 @@ def specs_without_a_list(r, k):
     params={"rows": ["fsdp", "tp"], "dim": [0, 1]},
     hints=[
         'What does `psum_scatter` do to the axis `"dp"`?',
-        "It adds over dp, so the gradient is no longer unreduced. It also cuts the dimension of the local block by dp.",
+        "psum_scatter adds over dp, so the gradient is no longer unreduced. It also cuts the dimension of the local block by dp.",
         'if an axis already cuts the dimension, the entry becomes a tuple: that axis first, then "dp"',
     ],
 )

@@ -65,7 +65,7 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Which order decides, that of the dimensions or that of the rules? Write the outer loop over it.",
+        "Which order decides, that of the dimensions or that of the rules? Write the outer loop in that order.",
         "While you go through the rules, remember the entry of each name so far (also None), and the taken axes.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]
@@ -139,7 +139,7 @@ unknown = exercise.cases(spec_of, public='[[{"dict": [["names", {"tuple": ["embe
 
 @exercise.check(plain, points=0.25, public=True)
 def by_name(seen):
-    """spec_of: the rule of each dimension's name"""
+    """spec_of: each dimension follows the rule for its name"""
     expect_outcomes(seen)
 
 

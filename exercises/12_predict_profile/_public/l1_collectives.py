@@ -28,8 +28,8 @@ local. Below is a part of such a text: seven layers on a TPU, in a loop of three
 | groups | `[4,2]<=[2,4]T(1,0)`: number 8 devices as an array [2,4], transpose it, read 4 groups of 2 by rows |
 | | of a `collective-permute`: the pairs [from, to] |
 | kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
-| bytes | of all operands of one device, each time that the line runs |
-| trips | how often it runs: a loop counts from 0 by 1 to the constant in its condition; nested loops multiply |
+| bytes | of all operands of one device, for one run of the line |
+| trips | how often the line runs: a loop counts from 0 by 1 to the constant in its condition; nested loops multiply |
 
 **What is checked**
 
@@ -37,7 +37,7 @@ local. Below is a part of such a text: seven layers on a TPU, in a loop of three
 |---|---|
 | `device_groups` | lists, and grids that are transposed and cut |
 | `collectives`: straight | CPU, no loops, several operands; equal lines count twice |
-| `collectives`: loops | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
+| `collectives`: loops | nested loops, CPU and TPU (only CPU prints `known_trip_count`) |
 | `collectives`: transfers | one line starts the transfer, and another line completes it |
 | `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
@@ -46,7 +46,7 @@ TPU writes an overlapped gather, marked by a `chain_id`, into several fusions. C
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 
-**Small case.** `%g`: 512 · 256 bfloat16, 262,144 bytes, in 7 rounds of 3: `("all-gather", 262144, [[0, 4], [1, 5],
+**Small case.** `%g`: 512 · 256 bfloat16, 262,144 bytes, 7 · 3 = 21 times: `("all-gather", 262144, [[0, 4], [1, 5],
 [2, 6], [3, 7]], 21)`.
 
 ## Going further
@@ -99,7 +99,7 @@ def computations(hlo):
 
 @exercise.function(
     hints=[
-        "Which of the two forms is the text? How many devices does [2,4] number?",
+        "Which of the two forms does the text have? How many devices does [2,4] number?",
         "Number the devices in order, reshape them to the shape on the right, transpose, and reshape to the shape on the left.",
         "np.arange(8).reshape(2, 4).transpose(1, 0).reshape(4, 2).tolist() is [4,2]<=[2,4]T(1,0).",
     ]
@@ -113,7 +113,7 @@ def device_groups(text):
     hints=[
         "Begin with the first computation. Which lines send data, which run other computations, and how often?",
         "Visit each computation with the number of times that it runs. For a `while`, visit its body with that number times the rounds of the loop. For a `fusion`, visit the computation that it calls.",
-        "kind = opcode.removesuffix('-start'); bytes: sum the bytes of all operands, whose shapes stand earlier in this computation; count a chain_id only beside AsyncCollectiveStart.",
+        "kind = opcode.removesuffix('-start'); bytes: sum the bytes of all operands, whose shapes are in earlier lines of this computation; count a chain_id only in the fusion with AsyncCollectiveStart.",
     ]
 )
 def collectives(hlo):
@@ -141,7 +141,7 @@ def size(shape):
 def sent_by_loops(M, L, A, B, G, N):
     """The body of a loop of {{ L }} rounds, inside a loop of {{ M }} rounds, has the line
     `%all-gather-start.1 = (bf16[{{ A }},{{ B }}], bf16[{{ A * N }},{{ B }}]) all-gather-start(%w), replica_groups=[{{ G }},{{ N }}]<=[{{ N }},{{ G }}]T(1,0), dimensions={0}`,
-    and a later line has its `all-gather-done`. How many bytes does one device send for this gather while the
+    and a later line has its `all-gather-done`. How many MB does one device send for this gather while the
     program runs?"""
     raise NotImplementedError()
 
@@ -175,7 +175,7 @@ def straight_programs(seen):
 
 @exercise.check(looped, points=0.5, public=True, after=groups_read)
 def loops(seen):
-    """collectives: loops in loops, on CPU and TPU"""
+    """collectives: nested loops, on CPU and TPU"""
     expect_outcomes(seen, ints=True)
 
 

@@ -18,7 +18,7 @@ for that.
 | | given | return |
 |---|---|---|
 | `durations(log)` | one dict per call, in order | [(bytes, [seconds, ...]), ...], sizes ascending |
-| `fit(measured, devices)` | such a list, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
+| `fit(measured, devices)` | a list as `durations` returns it, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
 
 A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and
 three times in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's
@@ -46,7 +46,7 @@ take 1.3 ms and 8 MB take 2.3 ms. With 8 MB, 3 MB more cross a link and take 1 m
 
 **On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your
 prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. If your
-program equals one that the course had compiled, it also shows the TPU compiler's prediction, and you need no
+program equals one that the course had compiled, `explain` also shows the TPU compiler's prediction, and you need no
 compiler.
 
 **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
@@ -113,7 +113,7 @@ def fit(measured, devices):
     where=lambda R, L, mean, std: 0.12 < 1 - std / mean / (R - 1) ** 0.5 < 0.6,
     hints=[
         "Which run contains the slow call, and how do the R runs differ?",
-        "One run's mean is t + d, and all other means are t. Then mean = t + d / R, and std = d · √(R − 1) / R.",
+        "Let t + d be the mean of the run with the slow call, and t the mean of every other run. Then mean = t + d / R, and std = d · √(R − 1) / R.",
         "t = mean − std / √(R − 1)",
     ],
 )
@@ -129,12 +129,12 @@ def time_without_compiling(R, L, mean, std):
     where=lambda N, a, b, V: 0.5 < V / N / b / (a * 1e-3) < 0.85 or 1.2 < V / N / b / (a * 1e-3) < 4,
     hints=[
         "How many hops does an all-reduce have, and how many bytes does each carry?",
-        "It has 2 · (N − 1) hops of V / N bytes. Each hop takes α + V / (N · β).",
+        "An all-reduce has 2 · (N − 1) hops of V / N bytes. Each hop takes α + V / (N · β).",
         "2 · (N − 1) · (α + V / N / β)",
     ],
 )
 def all_reduce_predicted(N, a, b, V):
-    """All-gathers over a ring of {{ N }} devices give α = {{ a }} µs and β = {{ b }} GB/s. How long should an all-reduce of {{ V }} MB take there?"""
+    """All-gathers over a ring of {{ N }} devices give α = {{ a }} µs and β = {{ b }} GB/s. How long should an all-reduce of {{ V }} MB take on this ring?"""
     raise NotImplementedError()
 
 

@@ -15,17 +15,17 @@ units.
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** `block(params, x, *, mesh)` with one `jax.shard_map`. First x ← x + attention(norm(x)), then
+**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then
 x ← x + MLP(norm(x)). Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is
-`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the part of one device as its own function: M2 uses
-it.
+`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the function of
+one device, which `jax.shard_map` maps, on its own: M2 starts from it.
 
 | | shape | layout |
 |---|---|---|
 | `params` | float32, shapes beside `PARAMS` | `PARAMS` |
 | `x`, result | float32[B, T, D] | `ROWS`: a device has B/dp texts and T/sp of their positions |
 
-JAX differentiates `block`: leave `check_vma` on.
+JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradients need.
 
 **What is checked**
 
@@ -36,18 +36,20 @@ JAX differentiates `block`: leave `check_vma` on.
 | forward, tp | two all-reduces of its rows | 1440 bytes |
 | forward, sp | K and V of its heads gathered | 1296 bytes |
 | forward, dp | nothing | |
-| backward, tp | as many bytes as forward, and the gradients of both scales | 1440 + 80 bytes |
-| backward, sp | twice the forward bytes | 2592 bytes |
-| backward, dp and sp | one all-reduce of its parameters over both axes | 6960 bytes |
+| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 1440 + 80 bytes |
+| backward, sp | at most twice the forward bytes | 2592 bytes |
+| backward, dp and sp | one all-reduce of its parameters' gradients over both axes | 6960 bytes |
+| work | at most one more forward pass of matmuls | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
-The budget for sp lets you gather K and V again in the backward pass.
+The budget for sp lets you gather K and V again in the backward pass. `jax.checkpoint` or a barrier ties the gathers to
+that pass, as in H4.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
 **Small case.** B=6, T=12, D=10, 6 heads of 3, F=78, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An
 all-reduce over tp sends 720 bytes. K is [3, 6, 3, 3], 648 bytes, and gathering K and V sends 1296 bytes. A device has
-1160 parameters, 4640 bytes. Their all-reduce over four devices sends 2 · 3/4 · 4640 bytes.
+1160 parameters, 4640 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 4640 bytes.
 
 ## Going further
 
@@ -65,13 +67,15 @@ import math
 import numpy as np
 from grader.exercise import array
 from grader.exercise import normal
+from grader.expect import between
 from grader.expect import expect_close
+from grader.expect import expect_flops
 from grader.expect import expect_shard_map
 from grader.expect import expect_spec
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 2, "sp": 4}], stars=3, hidden_points=1)
+exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 2, "sp": 4}], stars=3, hidden_points=0.5, figures={'block_times': ['bf16', 'ici', 'pod'], 'block_bottleneck': ['bf16', 'ici', 'pod']})
 
 
 ROWS = exercise.given(P("dp", "sp"))
@@ -127,13 +131,13 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
 
 @exercise.table(
     points=1,
-    params=SIZES,
+    params=SIZES | {"T": [16384, 32768, 65536]},
     where=lambda sp, tp, **_: sp != 2 * tp,
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
         "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
-        "Rows are [b, T/sp, D], with four all-reduces. K and V are [b, T, D/tp], with two gathers and two reduce-scatters. Parameters are 12·D²/tp numbers, all-reduced once.",
+        "Rows are [b, T/sp, D], with four all-reduces. K and V are [b, T, D/tp], with two gathers and two reduce-scatters. The parameters' gradients have 12·D²/tp numbers, with one all-reduce.",
         "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp.",
     ],
 )
@@ -156,9 +160,9 @@ def block_times(chip, dp, sp, tp, b, T, D):
     },
     model=BOOK,
     hints=[
-        "How long does each of the four take?",
-        "Compute all four times, as in `block_times`. If all run at the same time, the longest decides.",
-        "the part with the longest time",
+        "How long does each of the four parts take?",
+        "Compute all four times, as in `block_times`. If all parts run at the same time, the longest part decides.",
+        "Compute the four times. The bottleneck is the part with the longest time.",
     ],
 )
 def block_bottleneck(chip, dp, sp, tp, b, T, D):
@@ -180,7 +184,7 @@ def of_heads(rng, shape):
 
 
 @exercise.helper
-def params(dtype="float32"):
+def params():
     """Return the draws of the block's parameters."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
@@ -188,9 +192,7 @@ def params(dtype="float32"):
     }
     draws = {"qkv": of_heads, "out": weights, "up": weights, "down": weights}
     return {
-        name: array(*shape, draw=draws[name], spec=PARAMS[name], dtype=dtype)
-        if name in draws
-        else normal(*shape, dtype=dtype)
+        name: array(*shape, draw=draws[name], spec=PARAMS[name]) if name in draws else normal(*shape)
         for name, shape in shapes.items()
     }
 
@@ -202,6 +204,9 @@ CUBE = {"dp": 2, "tp": 2, "sp": 2}
 
 
 there_and_back = exercise.call(block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[CUBE], dims={"B": 6, "T": 12, "D": 10, "H": 6, "d": 3, "F": 78})
+
+
+long = exercise.call(block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}], dims={"B": 2, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4})
 
 
 @exercise.helper
@@ -260,8 +265,8 @@ def on_one_device(params, x):
 
 @exercise.helper
 def expect_gradients(seen):
-    """Compare the gradients of x and all parameters with those of one device, and their layouts with their
-    arguments'."""
+    """Compare the gradients of x and all parameters with those of one device, and each gradient's layout with its
+    argument's layout."""
     grads, dx = on_one_device(seen.params, seen.x)[1](seen.cotangent)
     expect_close(seen.grads, {"params": grads, "x": dx})
     expect_spec(seen.grads, {"params": PARAMS, "x": ROWS})
@@ -293,8 +298,8 @@ def sizes_of(seen):
 
 @exercise.helper
 def due_over(seen, gathers, reduces, sums):
-    """Return the bytes that a device sends over tp, sp, and dp with sp, for these counts of gathers of K, all-reduces
-    of rows and sums of parameters."""
+    """Return the bytes that a device sends over tp, over sp, and over dp and sp together, for the given counts of
+    gathers of K, all-reduces of rows and sums of parameters."""
     rows, keys, parameters = sizes_of(seen)
     tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
     over_tp = reduces * 2 * (tp - 1) / tp * (rows + bool(sums) * seen.dims["D"])
@@ -314,13 +319,30 @@ def expect_sent(seen, gathers, reduces, sums):
         expect_traffic(seen, at_most=tp + sp + both + 2 * few)
 
 
-@exercise.check(there_and_back, points=0.75, public=True, after=block_value)
+@exercise.check(long, points=0.5, public=True, after=block_value)
+def block_work(seen):
+    """on sp=4, dp=1 the result equals that of one device, and a device does at most one more forward pass of matmuls"""
+    expect_close(seen.out, on_one_device(seen.params, seen.x)[0])
+    expect_shard_map(seen)
+    rows, keys, parameters = sizes_of(seen)
+    dense = 2 * rows * (parameters / seen.dims["D"] - 2)
+    work, norms = (
+        dense + 4 * keys * seen.dims["T"],
+        15 * rows,
+    )
+    every_head = seen.mesh["tp"] * work
+    every_key = work + 4 * (seen.mesh["sp"] - 1) * keys * seen.dims["D"]
+    wrong = 3 * (min(every_head, every_key) + norms)
+    expect_flops(seen, at_most=between(3 * (work + norms), wrong, at=4.1 * (work + norms)))
+
+
+@exercise.check(there_and_back, points=0.75, public=True, after=block_work)
 def block_forward(seen):
-    """forward: over tp two all-reduces of rows, over sp K and V once, over dp nothing"""
+    """forward pass: two all-reduces of rows over tp; over sp each device receives K and V once; nothing over dp"""
     expect_sent(seen.only(backward=False), 2, 2, 0)
 
 
 @exercise.check(there_and_back, points=0.75, public=True, after=[block_gradients, block_forward])
 def block_backward(seen):
-    """backward: over tp two all-reduces of rows, over sp twice K and V, and parameters once over dp and sp"""
+    """backward pass: two all-reduces of rows over tp, K and V twice over sp, the parameters' gradients once over dp and sp"""
     expect_sent(seen.only(backward=True), 4, 2, 1)

@@ -11,10 +11,9 @@ Loss and norm concern all devices, but a device has only its own rows and parame
                                      +--> squares, summed over tp
 ```
 
-**Start** from your block: copy your function for one device from M1's file into this file. In a notebook it is defined
-already.
+**Start** from your block: copy your function for one device from M1's file. A notebook defines it already.
 
-**Write** `train_step(params, x, y, *, mesh)` with one `jax.shard_map`. Names in capitals and `norm` are given.
+**Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
 | | shape | layout |
 |---|---|---|
@@ -35,27 +34,28 @@ parameters are p − RATE · g · min(1, LIMIT/‖g‖).
 | parameters | as on one device after each of three steps with ‖g‖ < LIMIT |
 | clipping | as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
-| bfloat16 | parameters, loss and norm as above, in the dtype of x |
+| bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers |
-| work | the same program at real sizes; at most one more forward pass of matmuls |
-| memory | parameters, rows, scores and their softmax in the dtype of x; no float32 copies |
+| work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls |
+| memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. Those of
-`before` and `between` sum to 1 on both. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's small case, a step
-sends 2960 bytes over tp, 3888 over sp, and 6960 over dp and sp together.
+**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. The squares
+of g for `before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's
+small case, a step sends 2960 bytes over tp, 3888 over sp, and 6960 over dp and sp together.
 
 ## Going further
 
 **Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and similar
-sizes. There the program must equal the program for small arrays in bfloat16, operation by operation, except for sizes.
+sizes. The program at these sizes must equal the program for small arrays in bfloat16, operation by operation, except
+for sizes.
 
-**In time**, as the course's clock lays it out with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
-chips, an axis of the mesh along each; `D` is a matmul, `k` is other work of the core, `G` is an all-gather, `S` is a
-reduce-scatter and `R` is an all-reduce, times are in us.
+**In time**, as the course's clock computes it with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
+chips, with one mesh axis along each dimension of the slice. In the picture `D` is a matmul, `k` is other work of the
+core, `G` is an all-gather, `S` is a reduce-scatter and `R` is an all-reduce; times are in us.
 
 ```
 the solution: 69,664.54 us, 12 all-reduces, 49% of their time overlapped
@@ -70,7 +70,7 @@ link sp-    G     G                                               SS    RRRR
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. In v5p's own profile only permutes do.
-There these all-reduces, gathers and scatters are fully exposed.
+In that profile the all-reduces, gathers and scatters above are fully exposed.
 
 **The leaderboard.** A class may have a leaderboard. It ranks solutions that pass all checks by the clock's
 step time at the sizes above. To take part, set `leaderboard_name`. The page shows only that name. It has at
@@ -101,7 +101,7 @@ from grader.expect import expect_step_time
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=0.75)
+exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=0.75, figures={'block_step': ['bf16', 'ici', 'pod'], 'block_hides_from': ['bf16', 'ici', 'ici_both']})
 
 
 ROWS = exercise.given(P("dp", "sp"))
@@ -137,7 +137,7 @@ def norm(x, scale):
 @exercise.task(
     hints=[
         "Which devices have copies of a gradient, which have different parts of it, and which have different rows? With check_vma on, which sums does JAX add?",
-        "Divide by the count of all numbers, not by one device's. For arrays that tp cuts, sum the squares over tp; count copies once.",
+        "Divide by the count of all numbers, not by the count of one device's numbers. For arrays that tp cuts, sum the squares over tp; count copies once.",
         "norm = sqrt(psum(squares of qkv, out, up and down, 'tp') + squares of before and between); psum(loss, ('dp', 'sp'))",
     ]
 )
@@ -151,25 +151,22 @@ def train_step(params, x, y, *, mesh):
     raise NotImplementedError()
 
 
-SIZES = {
-    "chip": ["v5p"],
-    "dp": [4, 8],
-    "sp": [4, 16],
-    "tp": [4, 8],
-    "b": [1, 2],
-    "T": [4096, 16384, 40960],
-    "D": [2048, 8192],
-}
-
-
 BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked or not"
 
 
-@exercise.number(
+@exercise.table(
     points=0.5,
-    unit="ms",
-    params=SIZES,
-    where=lambda sp, tp, b, T, **_: sp != 2 * tp and b * T // sp <= 4096,
+    params={
+        "chip": ["v5p"],
+        "dp": [4, 8],
+        "sp": [8, 16],
+        "tp": [4, 8],
+        "short": [2048, 4096],
+        "long": [32768, 40960],
+        "D": [4096, 6144, 8192],
+    },
+    where=lambda sp, tp, **_: sp != 2 * tp,
+    columns={"short": "ms", "long": "ms"},
     model=f"{BOOK}; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all; nothing else overlaps",
     hints=[
         "Which parts run one after the other, and which part overlaps another?",
@@ -177,10 +174,10 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
         "matmuls / 3 + rows + keys + the longer of (2 / 3 of the matmuls) and gradients",
     ],
 )
-def block_step(chip, dp, sp, tp, b, T, D):
+def block_step(chip, dp, sp, tp, short, long, D):
     """In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered once. Only the all-reduce of the parameters'
     gradients overlaps the matmuls of the backward pass. How long does a block take on {{ chip }}, forward and backward pass together, with
-    dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}?"""
+    dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b=1, D={{ D }}? `short`: texts of T={{ short }}. `long`: T={{ long }}."""
     raise NotImplementedError()
 
 
@@ -216,14 +213,20 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def near(rng, shape):
-    """Draw target outputs for which ‖g‖ is less than LIMIT, and its square is more."""
-    return 9 * rng.standard_normal(shape)
+    """Draw target outputs for which ‖g‖ is between LIMIT/2 and LIMIT in most steps, and ‖g‖² is more than LIMIT."""
+    return 12 * rng.standard_normal(shape)
 
 
 @exercise.helper
 def far(rng, shape):
-    """Draw target outputs for which ‖g‖ is more than LIMIT."""
+    """Draw target outputs for which ‖g‖ is more than 2·LIMIT."""
     return 90 * rng.standard_normal(shape)
+
+
+@exercise.helper
+def near_or_far(rng, shape):
+    """Draw target outputs for which ‖g‖ is less than LIMIT in some steps, and less than 2·LIMIT in most steps."""
+    return 20 * rng.standard_normal(shape)
 
 
 @exercise.helper
@@ -348,7 +351,7 @@ def expect_numbers(seen):
 
 @exercise.helper
 def matrices(params):
-    """Return the weights by name, those of q, k and v apart."""
+    """Return the weights by name, with q, k and v separate."""
     qkv = np.moveaxis(params["qkv"], 1, 0)
     return dict(zip("qkv", qkv, strict=True)) | {name: params[name] for name in ("out", "up", "down")}
 
@@ -389,13 +392,14 @@ def step_params(seen):
 
 @exercise.check(far_step, points=0.25, public=True, after=[step_norm, step_params])
 def step_clipped(seen):
-    """the parameters after a step with a large gradient equal those of one device"""
+    """norm and parameters of a step with a large gradient equal those of one device"""
+    expect_close(seen.out[2], step_on_one_device(seen)[1])
     expect_parameters(seen)
 
 
 @exercise.check(narrow, points=0.25, public=True, after=step_params)
 def step_narrow(seen):
-    """bfloat16, the timed dtype: parameters equal those of one device"""
+    """bfloat16 (the timed dtype): parameters equal those of one device"""
     expect_parameters(seen)
     expect_changes(seen)
 
@@ -408,25 +412,19 @@ def step_numbers(seen):
 
 @exercise.helper
 def sizes_of(seen):
-    """Return the sizes of a device's rows, K, scores, units of the MLP and parameters."""
+    """Return the sizes of a device's rows, K, scores and parameters."""
     d, mesh = seen.dims, seen.mesh
     positions = d["B"] * d["T"] // (mesh["dp"] * mesh["sp"])
     heads, hidden = d["H"] // mesh["tp"], d["F"] // mesh["tp"]
     cut = 4 * d["D"] * heads * d["d"] + 2 * d["D"] * hidden
-    return (
-        positions * d["D"],
-        positions * heads * d["d"],
-        positions * heads * d["T"],
-        positions * hidden,
-        cut + 2 * d["D"],
-    )
+    return positions * d["D"], positions * heads * d["d"], positions * heads * d["T"], cut + 2 * d["D"]
 
 
 @exercise.helper
 def due_over(seen, itemsize, gathers, reduces):
-    """Return the bytes that a device sends over tp, sp, and dp with sp, for these counts of gathers of K and all-reduces
-    of rows, and one sum of parameters."""
-    rows, keys, _, _, parameters = sizes_of(seen)
+    """Return the bytes that a device sends over tp, over sp, and over dp and sp together, for the given counts of
+    gathers of K and all-reduces of rows, and one sum of parameters."""
+    rows, keys, _, parameters = sizes_of(seen)
     tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
     over_tp = reduces * 2 * (tp - 1) / tp * (rows + seen.dims["D"])
     return (itemsize * n for n in (over_tp, gathers * (sp - 1) * keys, 2 * (both - 1) / both * parameters))
@@ -447,15 +445,18 @@ def expect_sent(seen, gathers, reduces):
 def work_of(seen):
     """Return the FLOPs of a device's matmuls with parameters, and of its matmuls with other positions, in the forward
     pass."""
-    rows, _, scores, _, parameters = sizes_of(seen)
+    rows, _, scores, parameters = sizes_of(seen)
     return 2 * rows * (parameters / seen.dims["D"] - 2), 4 * scores * seen.dims["d"]
 
 
 @exercise.check([narrow, timed], points=0.25, public=True, after=step_narrow)
 def step_same(small, large):
     """at real sizes the program is unchanged, runs in shard_map, and does the necessary work"""
-    work, devices = sum(work_of(large)), math.prod(large.mesh.values())
-    expect_flops(large, at_most=between(3 * work, devices * 3 * work, at=4 * work))
+    work, tp, rows = sum(work_of(large)), large.mesh["tp"], sizes_of(large)[0]
+    every_unit = (
+        work + 4 * rows * (tp - 1) / tp * large.dims["F"]
+    )
+    expect_flops(large, at_most=between(3 * work, 3 * every_unit, at=4.1 * work))
     for seen in (small, large):
         dense, scored = work_of(seen)
         last = 1 - 1 / (2 * seen.mesh["sp"])
@@ -468,17 +469,18 @@ def step_same(small, large):
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_memory(seen):
-    """a device holds parameters, rows and three arrays of its scores at most"""
-    rows, _, scores, _, parameters = sizes_of(seen)
+    """a device holds at most parameters, rows and three arrays of its scores"""
+    rows, _, scores, parameters = sizes_of(seen)
     head_by_head = 2 * parameters + 9 * rows
     rest = 2 * parameters + 6 * rows
     whole, widened = rest + 2 * scores, rest + 4 * scores
-    expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")
+    most = between(2 * head_by_head, 2 * widened, styles=whole / head_by_head, at=2 * (rest + 3.1 * scores))
+    expect_memory(seen, at_most=most, by="program")
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_time(seen):
-    """at most twice the time of its matmuls, and its collectives"""
+    """a step takes at most twice the time of its matmuls, plus the time of its collectives"""
     chip = CHIPS["v5p"]
     products = matmul_time(3 * sum(work_of(seen)), chip)
     sent = sum(due_over(seen, 2, 6, 4)) / chip.ici

@@ -2,6 +2,6 @@
 
 Misconceptions are wrong solutions by the author. A mutant is a wrong solution that this package generates: one node of
 a task's body (or of a private helper that the task uses) is changed. The grader grades each mutant like a submission,
-with all asks of ``grade``. If a mutant passes every check of its task, there are two cases. The mutant is right too,
-and ``solutions/equivalent_mutants.yaml`` lists it with a reason. Or the task lacks a check.
+with all requests of ``grade``. If a mutant passes every check of its task, the task lacks a check, or the mutant is a
+right solution. ``solutions/equivalent_mutants.yaml`` lists mutants that are right, each with a reason.
 """

@@ -1,4 +1,4 @@
-"""Mutants that may survive because they are right solutions too: ``solutions/equivalent_mutants.yaml``."""
+"""Mutants that may survive because they are right solutions: ``solutions/equivalent_mutants.yaml``."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def equivalents(course: Course) -> list[Equivalent]:
 
 
 def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
-    """Return the fields in which a mutant and its entry of ``equivalent_mutants.yaml`` agree."""
+    """Return the fields that are equal in a mutant and in its entry of ``equivalent_mutants.yaml``."""
     return one.exercise, one.task, one.was, one.becomes

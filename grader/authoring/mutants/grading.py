@@ -19,7 +19,11 @@ Fate = Literal["killed", "equivalent", "survived", "broken"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A mutant, its fate, and in ``seen_by`` the checks that failed it after the mutant had run."""
+    """The outcome of a mutant.
+
+    Attributes:
+        seen_by: the failed checks, without checks that failed because the mutant did not run.
+    """
 
     mutant: Mutant
     fate: Fate
@@ -49,7 +53,8 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
     """Describe why a failing mutant counts as survived; '' if it does not.
 
-    Such a mutant passes all checks with another seed, or passes a check when graded that it fails in public.
+    A mutant counts as survived if it passes all checks with another seed, or if it passes a graded check and fails the
+    same check on public inputs.
     """
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
@@ -88,5 +93,5 @@ def maps_devices(call: ast.Call) -> bool:
 
 
 def never_ran(result: Result, task: str) -> bool:
-    """Return True if a check failed because the task did not run. The result's reason then has the task's name."""
+    """Return True if a check failed because the task did not run. In this case the result's reason names the task."""
     return re.search(rf"(^|: |, ){re.escape(task)}(:| is )", result.reason) is not None

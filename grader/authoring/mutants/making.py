@@ -11,7 +11,8 @@ from grader.authoring.mutants.nodes import TaskContext, looked_up, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
 from grader.course.statements import statements
-from grader.exercise import Call, Exercise, Task
+from grader.exercise import Exercise, Task
+from grader.exercise.declarations import judged_calls
 
 OPERATORS: list[Callable[[ast.AST, TaskContext], Iterator[ast.AST]]] = [
     sharded.axis, sharded.spec, plain.order, plain.key, sharded.collective, sharded.dimension, plain.name,
@@ -64,7 +65,7 @@ def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
 def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, int]]:
     """Return the reference of one task with imports and helpers, and the author's line number of every definition.
 
-    To save tracing, the module has only those other tasks that the task uses or that a check compares with it.
+    To save tracing, the module has another task only if this task uses it, or if a check compares the two tasks.
     """
     parts = statements(exercise)
     module = syntax.parse(reference_source(exercise, {}))
@@ -105,8 +106,7 @@ def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContex
 
 
 def _meshes_of(exercise: Exercise, task: Task) -> list[Mapping[str, int]]:
-    calls = [call for check in exercise.checks_of(task) for call in check.calls if call.task is task]
-    return [mesh for call in calls if isinstance(call, Call) for mesh in call.meshes]
+    return [mesh for call in judged_calls(exercise.checks_of(task)) if call.task is task for mesh in call.meshes]
 
 
 def _out_specs(body: ast.stmt) -> frozenset[str]:
@@ -123,7 +123,7 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
     """Yield the indices of lookups and, for a traced task, the devices in pairs of a permutation.
 
-    Both may be negative, because Python and JAX count negative indices from the end.
+    Indices and devices may be negative, because Python and JAX count negative indices from the end.
     """
     for node in ast.walk(module):
         match node:
@@ -167,8 +167,8 @@ def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) ->
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
     """Yield the places of nodes below ``parent`` as (parent, field, index, line).
 
-    Skips nodes that change no result (signatures, annotations, error messages, ``check_vma``, zip's ``strict``) and
-    nodes that only structure the tree (names, contexts, operators).
+    The function skips nodes that change no result (signatures, annotations, error messages, ``check_vma``, zip's
+    ``strict``), and nodes that only structure the tree (names, contexts, operators).
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):

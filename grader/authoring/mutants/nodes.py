@@ -16,11 +16,11 @@ class TaskContext:
         axes: names of mesh axes.
         everywhere: the axes that every mesh of the task has.
         plain: True if the task is plain Python, which JAX does not trace.
-        outer: the ``id`` of each ``return`` statement outside ``shard_map``, which returns a global value.
+        outer: the ``id`` of each ``return`` statement that is outside ``shard_map`` and so returns a global value.
         out_specs: the source code of every ``out_specs`` in the task.
-        indices: the ``id`` of each difference modulo a length that is an index, as in ``chunks[:, (me - 1) % n]``, or a
-            device in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Dropping the remainder
-            changes no result, because a negative index counts from the end.
+        indices: the ``id`` of each index of the form ``(a - b) % n``: in a lookup, as in ``chunks[:, (me - 1) % n]``,
+            or in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Without ``% n`` the result
+            is equal, because a negative index counts from the end.
         keys: lookups by a string, such as ("params", "w1") for ``params["w1"]``.
     """
 

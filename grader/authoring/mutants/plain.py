@@ -28,7 +28,8 @@ COMPUTED: dict[type[ast.operator], list[ast.operator]] = {
     ast.FloorDiv: [ast.Mult(), ast.Div()], ast.Mod: [ast.FloorDiv()], ast.Pow: [ast.Mult()],
 }  # fmt: skip
 EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
-EPSILON, HUGE = 1e-3, 1e3  # smaller floats are margins and larger ones infinities, so their exact values do not matter
+# Floats below EPSILON are safety margins, and floats above HUGE stand for infinity. Their exact values do not matter.
+EPSILON, HUGE = 1e-3, 1e3
 
 
 def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
@@ -63,7 +64,7 @@ def name(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def constant(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Negate booleans, change integers by one, double moderate floats."""
+    """Negate booleans, change integers by one, and double floats that are neither tiny nor huge."""
     if not isinstance(node, ast.Constant):
         return
     value = node.value
@@ -91,7 +92,7 @@ def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def one_off(bound: ast.expr) -> Iterator[ast.expr]:
-    if not isinstance(bound, ast.Constant | ast.Starred):  # the operator ``constant`` changes constants
+    if not isinstance(bound, ast.Constant | ast.Starred):  # another mutation operator, ``constant``, changes constants
         yield ast.BinOp(bound, ast.Add(), ast.Constant(1))
         yield ast.BinOp(bound, ast.Sub(), ast.Constant(1))
 

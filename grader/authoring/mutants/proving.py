@@ -38,7 +38,7 @@ class Proof:
 
 
 def impatient(course: Course) -> Course:
-    """Return the course with shorter time limits: mutants may never end, and references need little time."""
+    """Return the course with shorter time limits, because some mutants never end, and references need little time."""
     config = course.config
     limits = config.limits.model_copy(
         update={
@@ -59,8 +59,8 @@ def prove(
 ) -> list[Proof]:
     """Judge every mutant of these exercises, ``grader.jobs`` batches at a time. Call ``step`` after each mutant.
 
-    Most mutants are killed in batches, and the remaining mutants are graded one by one. If a check is not known to fail
-    any mutant, killed mutants are graded again, because they may have failed before this check ran.
+    Most mutants are killed in batches, and the remaining mutants are graded one by one. If no mutant has failed a check
+    (they may have failed earlier checks), killed mutants are graded again until one of them fails the check.
 
     With several ``seeds``, a killed mutant must fail with every seed.
     """
@@ -90,7 +90,7 @@ def prove(
 
 
 def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
-    """Yield batches of at most ``AT_ONCE`` mutants of one task."""
+    """Yield all mutants of an exercise, in batches of at most ``AT_ONCE`` mutants of one task."""
     for task in exercise.tasks.values():
         mutants = mutants_of_task(exercise, task)
         for start in range(0, len(mutants), AT_ONCE):
@@ -118,7 +118,7 @@ def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed
         if verdict.fate == "survived":
             yield f"{in_words(verdict.mutant)} {verdict.reason or f'passes every check of {verdict.mutant.task}'}"
         if verdict.fate == "broken":
-            yield f"{in_words(verdict.mutant)} breaks the grader in {verdict.reason}"
+            yield f"{in_words(verdict.mutant)} breaks the grader: {verdict.reason}"
     alive = {key(v.mutant) for v in verdicts if v.fate == "equivalent"}
     for entry in listed:
         if entry.exercise == exercise.id and key(entry) not in alive:
@@ -131,7 +131,7 @@ def in_words(mutant: Mutant) -> str:
 
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
-    """Return the checks that no misconception names and that failed no mutant after the mutant had run."""
+    """Return the checks that no misconception names and that failed no mutant, apart from mutants that did not run."""
     proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]
@@ -168,7 +168,7 @@ def declared(exercise: Exercise) -> dict[str, float]:
 
 
 def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str, Any]:
-    """Return JSON data for ``--json``: each exercise's size, counts of fates, mutants not killed, and problems."""
+    """Return JSON data for ``--json``: each exercise's size, number of mutants by outcome, survivors, and problems."""
     rows = [
         {
             "exercise": proof.exercise,

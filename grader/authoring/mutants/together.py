@@ -1,8 +1,8 @@
-"""Try many mutants of one task in one process, on the task's first asks (requests), which most mutants already fail.
+"""Try many mutants of one task in one process, on the task's first requests, which most mutants already fail.
 
-Grading a mutant alone costs a process and up to a dozen programs. Trying a mutant in the common process costs one
+Grading a single mutant costs a process and up to a dozen programs. Trying a mutant together with others costs one
 program. Only a failure is final. If a mutant passes, or if other mutants in the process may have changed its result,
-``judge_mutant`` grades the mutant with all asks of ``grade``.
+``judge_mutant`` grades the mutant with all requests of ``grade``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """Return for each of a task's mutants a ``killed`` verdict, or None if a decision needs all asks."""
+    """Return, for each of a task's mutants, a ``killed`` verdict, or None if deciding needs all requests."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -42,10 +42,10 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return a list with the task's first ask of the graded plan, and the list of asks that only the public plan has.
+    """Return two lists of requests to a task: the first graded request, and the requests that only ``check`` sends.
 
-    For a plain function, the first list has all asks that are not ``secret``. Both lists are empty if the task's checks
-    depend on checks of other tasks.
+    For a plain function, the first list has all graded requests without hidden inputs. Both lists are empty if the
+    task's checks depend on checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -59,7 +59,10 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Return ``killed`` if a graded check fails and no other check fails in public; else None."""
+    """Return ``killed`` if a check fails on the answers ``graded``, else None.
+
+    If a check fails, but another check does not pass on the public answers ``public``, return None.
+    """
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
     if not failed or any(r.status == "broken" for r in results.values()):
@@ -73,7 +76,10 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
 
 
 def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
-    """Return results by name of the checks that these answers decide, without checks after a check that fails."""
+    """Return, by check, the results that the answers ``graded`` can decide.
+
+    If a check fails, skip the checks that need it to pass.
+    """
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
         passed = {name for name, r in results.items() if r.status == "passed"}
@@ -83,6 +89,6 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Return True if these answers decide a check. Checks that compare calls or meshes need further answers."""
+    """Return True if ``answered`` suffices to decide a check. Checks that compare calls or meshes need more answers."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

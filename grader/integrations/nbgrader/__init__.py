@@ -11,8 +11,8 @@ batch      a class graded in parallel (``shardlings nbgrader grade``)
 handed_in  copies of submissions by nbgrader, without following links
 scan       leaks in nbgrader's folders (``shardlings nbgrader scan``)
 
-``plugin``, ``gradebook`` and ``batch`` import nbgrader at once; ``handed_in``, ``folder`` and ``exchange`` import
-nbgrader when needed. No other module imports nbgrader.
+``plugin``, ``gradebook`` and ``batch`` import nbgrader when they are imported; ``handed_in``, ``folder`` and
+``exchange`` import nbgrader when needed. No other module imports nbgrader.
 """
 
 from grader.common.schemas import without_uris

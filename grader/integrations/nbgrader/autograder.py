@@ -16,13 +16,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 from traitlets import Integer, Unicode
 from traitlets.config import LoggingConfigurable
 
 from grader.batch import canary
+from grader.batch.backends import Elsewhere
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.common.cache import user_cache
@@ -58,20 +59,12 @@ class NotebookWork:
     exercise_of: dict[str, str]
 
 
-class Elsewhere(Protocol):
-    """Grades submissions on other machines."""
-
-    def tier_of(self, asked: str) -> str: ...
-
-    def grader(self, course: Course, tier: str, *, remember: bool) -> Grader: ...
-
-
 class Shardlings(LoggingConfigurable):
     """The settings and workers that grade submissions."""
 
     course = Unicode("", help="course.yaml of the course, with its solutions").tag(config=True)
     isolation = Unicode("auto", help="auto, sandlock, bwrap, or none (only for work you trust)").tag(config=True)
-    jobs = Integer(2, min=1, max=64, help="submissions graded at a time").tag(config=True)
+    jobs = Integer(2, min=1, max=64, help="the number of submissions to grade at once").tag(config=True)
 
     def __init__(self, root: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -113,7 +106,7 @@ class Shardlings(LoggingConfigurable):
 
     @cached_property
     def parsers(self) -> Parsers:
-        """The parsers of submitted notebooks, whose process starts on first use."""
+        """The parsers of submitted notebooks. The parsers' process starts on first use."""
         return self._parsing.enter_context(parsing(self.isolation))
 
     def close(self) -> None:
@@ -131,7 +124,7 @@ class Shardlings(LoggingConfigurable):
         return any(m.id == notebook for m in self.loaded.config.modules)
 
     def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> NotebookWork:
-        """Read and repair a submitted notebook. Raises CourseError if gradebook and course disagree."""
+        """Read and repair a submitted notebook. Raises CourseError if the gradebook disagrees with the course."""
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
         exercise_of = {folder.check_cell(name): name for name in names}
@@ -165,7 +158,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Grade these notebooks in the background. ``report`` waits until the report that it needs is ready."""
+        """Grade the notebooks ``works`` in the background. ``report`` waits for a report that is not ready."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
@@ -174,14 +167,15 @@ class Shardlings(LoggingConfigurable):
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
-            self._prove(left[0].names)  # in this thread, because an error in another thread would not stop the batch
+            # Grade the course's solutions in this thread: an error in another thread would not stop the batch.
+            self._prove(left[0].names)
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
         else:
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Run the canary once for each exercise, even if the cache cannot be written. Raises CanaryFailed."""
+        """Grade the exercises' solutions, each only once, even if the cache cannot be written. Raises CanaryFailed."""
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)
@@ -224,7 +218,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # now, because loading templates can fail while other threads parse
+            load_templates()  # load before the batch, because loading can fail while other threads parse
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: NotebookWork) -> Submission:

@@ -1,9 +1,9 @@
-"""``shardlings nbgrader grade``: grade a class in parallel, with the gradebook rows that nbgrader would write.
+"""``shardlings nbgrader grade``: grade a class in parallel, and write the gradebook rows that nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
-transaction writes the rows of several students, before any of these students' files. A student's notebook in
-``autograded/`` is written last, with the submission's stamp. The stamp shows that the student is done. So a killed
-batch continues when it is run again, and no student is graded twice.
+transaction writes the gradebook rows of several students; then this process writes the files of these students. A
+student's notebook in ``autograded/`` is written last, with the submission's stamp. The stamp shows that the student's
+results are complete. So a killed batch continues when it is run again, and no student is graded twice.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import shutil
 import sys
 import warnings
@@ -46,11 +47,10 @@ from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebui
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
-FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # files that `nbgrader submit` writes
-HELD = 256
-"""The most submissions with gradebook rows in memory at a time."""
+FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # files that `nbgrader submit` writes
+HELD = 256  # at most this many submissions, with their gradebook rows, are in memory at a time
 MOST_AT_ONCE = 32
-"""The most students per transaction. nbgrader's formgrader has to wait until a transaction ends."""
+"""The largest number of students per transaction. nbgrader's formgrader has to wait until a transaction ends."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
@@ -61,6 +61,7 @@ class _Student:
     name: str
     works: dict[str, NotebookWork]
     timestamp: Any
+    notes: list[str]
     stamps: dict[str, str]
     reports: dict[str, Report] = field(default_factory=dict)
 
@@ -74,13 +75,14 @@ def grade(
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
         isolation: the isolation tier; "" for the setting in nbgrader_config.py.
-        again: also rewrite the results of unchanged submissions, from stored reports.
-        remember: use the results of earlier runs, and keep those of this run.
+        again: True to rewrite the results of unchanged submissions as well, from stored reports.
+        remember: use the results of earlier runs, and keep the results of this run for later runs.
         elsewhere: grades submissions on other machines.
-        slow: called with a student and seconds, see ``Pool.slow``.
+        slow: called with a student and the seconds that the student's work has taken so far, see ``Pool.slow``.
     """
     if not (folder / "nbgrader_config.py").is_file():
-        raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
+        init = f"shardlings nbgrader init {shlex.quote(str(folder))}"
+        raise CourseError(f"{folder} has no nbgrader_config.py; make it with: {init}")
     with _locked(folder.resolve()):
         batch = _Batch(folder.resolve(), assignment, jobs, isolation)
         batch.session.shardlings.remember, batch.session.shardlings.elsewhere = remember, elsewhere
@@ -108,7 +110,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class _Batch:
-    """One run over one assignment. All methods run in one thread."""
+    """One run of ``shardlings nbgrader grade`` over one assignment. All methods run in one thread."""
 
     def __init__(self, folder: Path, assignment: str, jobs: int, isolation: str) -> None:
         # nbgrader must find the command alembic, which is installed beside the interpreter.
@@ -152,7 +154,7 @@ class _Batch:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
-                    outcome.needs_review(name, *not_understood(student.works, self.known))
+                    outcome.needs_review(name, *student.notes, *not_understood(student.works, self.known))
                     if not student.works:
                         outcome.failures[name] = handed_in.why_ungraded(
                             self._folder(name), self.known, settings.is_ours
@@ -226,11 +228,11 @@ class _Batch:
             for n in notebooks
             if n.stem in self.known
         }
-        timestamp = self.coursedir.get_existing_timestamp(str(self._folder(name)))
-        handed_in, due = self.dates.get(name, (None, self.duedate))
-        dates = [timestamp or handed_in, due]
+        timestamp, notes = handed_in.time_in(self._folder(name))
+        known, due = self.dates.get(name, (None, self.duedate))
+        dates = [timestamp or known, due]
         stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in works.items()}
-        return _Student(name, works, timestamp, stamps)
+        return _Student(name, works, timestamp, notes, stamps)
 
     def _is_done(self, student: _Student) -> bool:
         return student.name in self.dates and all(
@@ -245,12 +247,12 @@ class _Batch:
             return ""
 
     def _note_reviews(self, outcome: BatchOutcome) -> None:
-        """Collect the cells that need review, and add points that people gave in nbgrader to the reports."""
+        """Collect the cells that need review. Add to the reports the points that people gave in nbgrader."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
         checks = {c: e for works in self._exercises.values() for c, e in works.items()}
         words = by_hand.to_read(self.session.shardlings.loaded, checks.values())
-        # Include the gradebook's students without a folder in ``submitted``. Load at most HELD students at a time.
+        # Include students in the gradebook who have no folder in ``submitted``. Load at most HELD students at a time.
         everybody = sorted({*self.dates, *outcome.graded})
         for start in range(0, len(everybody), HELD):
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
@@ -262,7 +264,7 @@ class _Batch:
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
-        """For each notebook, the exercise of each grade cell."""
+        """Return, for each notebook, grade cell -> exercise."""
         course = self.session.shardlings.loaded
         return {
             n: {course_folder.check_cell(e): e for e in course.module(n).exercises}
@@ -308,7 +310,7 @@ class _Batch:
         outcome.graded.sort()
 
     def _record(self, students: Sequence[_Student]) -> None:
-        """Write these students' gradebook rows first, then files, and last each notebook with its stamp."""
+        """Write the gradebook rows, then each student's files. The last file is the notebook with the stamp."""
         nodes = {s.name: {n: self._notebook(s, work) for n, work in s.works.items()} for s in students}
         late: list[tuple[_Student, Any]] = []
         with one_transaction(self.gradebook):
@@ -341,7 +343,7 @@ class _Batch:
         return Path(self.coursedir.root, KEPT, "pages", self.assignment)
 
     def _rows(self, students: Sequence[_Student]) -> list[tuple[_Student, Any]]:
-        """Return each student's submission in the gradebook, and create missing ones."""
+        """Return each student's submission in the gradebook. Create submissions that are missing."""
         for student in students:
             self.gradebook.update_or_create_student(student.name)
         held = submissions_of(self.gradebook, self.assignment, [s.name for s in students])
@@ -349,7 +351,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # until here, this reference keeps the loaded rows in SQLAlchemy's session
+        del held  # until here, this reference kept the loaded rows in SQLAlchemy's session
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:
@@ -361,7 +363,10 @@ class _Batch:
         return node
 
     def _penalise(self, student: _Student, found: Any) -> None:
-        """Set late penalties with the configured plugin, from 0 to a notebook's score, as AssignLatePenalties does."""
+        """Set late penalties with the configured plugin, as AssignLatePenalties does.
+
+        A penalty is at least 0 and at most the notebook's score.
+        """
         late = found.total_seconds_late
         for submitted in found.notebooks:
             if submitted.name in student.works:
@@ -385,7 +390,7 @@ class _Batch:
             os.chmod(path, int(str(self.converter.permissions), 8))
 
     def _copy_source(self, target: Path) -> None:
-        """Copy the assignment's files from ``source/`` to ``target``, over submitted files with equal names."""
+        """Copy the assignment's files from ``source/`` to ``target``, and replace submitted files of equal names."""
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
         spared = {str(source / name) for name in self.converter.exclude_overwriting.get(self.assignment, [])}
         for file in sorted(set(utils.find_all_files(str(source), [*self.coursedir.ignore, "*.ipynb"])) - spared):

@@ -12,14 +12,14 @@ from grader.exercise import Exercise
 from grader.integrations.nbgrader import folder
 
 WHO = "the staff, in nbgrader"
-SAID = 1000  # the most characters of a person's comment that a report shows
+SAID = 1000  # a report shows at most this many characters of a person's comment
 
 
 def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
-    A person's score for an exercise's check cell replaces all points of the grader. This score is not used while
-    answers in words are ungraded, because the exercise's sum is unknown.
+    A person's score for an exercise's check cell replaces all points of the grader. This score is not used until all
+    answers in words are graded, because the exercise's total is unknown until then.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -33,7 +33,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 def _given(
     course: Course, student: str, graded: ExerciseReport, grades: dict[str, Any], comments: dict[str, str | None]
 ) -> list[Override]:
-    """Return the points that a person set in one exercise, for the whole exercise or for single answers in words."""
+    """Return the points that a person set, either for a whole exercise or for each of its answers in words."""
     exercise = course.exercise(graded.exercise)
     words = {check: cell for cell, check in to_read(course, [exercise.id]).items()}
     results = {f"{exercise.id}/{result.name}": result for result in graded.results}
@@ -56,7 +56,10 @@ def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
 
 
 def _points(exercise: Exercise, grade: Any) -> float | None:
-    """Return a person's points for a cell. Cells of extensions have 0 points, so their points are extra credit."""
+    """Return the points that a person gave for a cell.
+
+    An extension's cells are worth 0 points, so the points that a person gives for them are extra credit.
+    """
     if grade is None:
         return None
     return grade.extra_credit if exercise.extension else grade.manual_score

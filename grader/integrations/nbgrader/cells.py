@@ -1,7 +1,7 @@
 """Convert a report into nbgrader's cells: outputs of grade cells, comments of solution cells.
 
-nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets either one
-number, a plain float from 0 to the cell's points, or an error.
+nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets an error, or
+one number: a plain float from 0 to the cell's points.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 
 MAX_COMMENT = 4000
-# TeX can contain links, so MathJax must find none. MathJax reads the rendered page, so HTML entities would not help.
+# TeX can contain links, so MathJax must find no TeX. HTML entities would not hide TeX from MathJax, because the browser
+# decodes them first.
 _LOOKALIKES = str.maketrans({"`": "'", "$": "\uff04", "\\": "\u29f5"})
 _NO_TEX = '<div class="tex2jax_ignore mathjax_ignore">\n{}</div>\n'
 
@@ -34,12 +35,12 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
 
     Args:
         points: the cell's weight in nbgrader.
-        notes: whether to show the notes on the whole submission.
+        notes: True to show the notes on the whole submission.
     """
     if not math.isfinite(exercise.earned):
-        return [error("the grader gave no number")]
+        return [error("the grader gave no score that is a number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # would make equal outputs of students differ in the cache
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # these fields differ between students with equal outputs
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
@@ -61,7 +62,7 @@ def error(reason: str) -> NotebookNode:
 
 @lru_cache(maxsize=1000)
 def _drawn(shown: str) -> tuple[str, str]:
-    """Return an exercise's report (JSON) as HTML and as text. Cached, because many students have equal reports."""
+    """Return an exercise's report (JSON) as HTML and as text. A cache helps, because many reports are equal."""
     exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
     print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
@@ -72,7 +73,7 @@ def _drawn(shown: str) -> tuple[str, str]:
 
 
 def comment(exercise: ExerciseReport, task: str) -> str | None:
-    """Return the comment on the cell of a task or question; None if all its results passed."""
+    """Return the comment on the cell of a task or question; None if all checks of the task or question passed."""
     results = [r for r in exercise.results if r.task == task and r.status != "passed"]
     failed = [r for r in results if r.status != "blocked"]
     lines = [f"- {_line(r)}" for r in failed or results]

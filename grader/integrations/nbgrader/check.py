@@ -1,7 +1,7 @@
 """``check`` for the notebooks that nbgrader releases.
 
-This ``check`` works like ``grader.notebook.check``. Under ``nbgrader validate`` it also raises an error if a check
-fails, so that ``nbgrader validate`` reports the failure.
+``check`` works like ``grader.notebook.check``. Under ``nbgrader validate``, a failed check makes this
+function raise an error, so that ``nbgrader validate`` reports the failure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from grader import notebook
 
 
 class ChecksFailed(Exception):
-    """Some public checks do not pass yet. The message names these checks."""
+    """Some public checks do not pass yet. The message names the checks that do not pass."""
 
 
 def check(name: str) -> None:

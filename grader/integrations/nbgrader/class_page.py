@@ -31,7 +31,7 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page to ``place``, and each student page that is missing or whose points by hand changed.
+    """Write the class page to ``place``, and a student's page if it is missing or if points by hand have changed.
 
     Args:
         reports: for each student, one report for each notebook.
@@ -69,7 +69,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """Return student -> digest of the report for existing pages with points by hand; {} if the file is unreadable."""
+    """Return student -> digest of the student's report, for pages with points by hand; {} without a readable file."""
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -64,14 +64,17 @@ def solution_cells(exercise: Exercise) -> dict[str, str]:
 
 
 def cell_points(course: Course, exercise: str) -> float:
-    """Return the points of an exercise's check cell, without answers in words. Extensions have 0 points."""
+    """Return the points of an exercise's check cell, without the points of answers in words.
+
+    Extensions have 0 points.
+    """
     found = course.exercise(exercise)
     by_hand = sum(question.points for question in written_questions(found))
     return 0.0 if found.extension else round((found.points - by_hand) * course.weight(exercise), 6)
 
 
 def written_questions(exercise: Exercise) -> list[Question]:
-    """Return the questions that ask for an answer in words. A person grades these answers in nbgrader's formgrader."""
+    """Return the questions with answers in words, which a person grades in nbgrader's formgrader."""
     return [question for question in exercise.questions.values() if isinstance(question.answer, Written)]
 
 
@@ -94,7 +97,7 @@ def init(course: Course, folder: Path) -> list[str]:
 
 
 def course_of(folder: Path) -> Path | None:
-    """Return the path of the course that nbgrader reads from the folder's nbgrader_config.py; None if it names none."""
+    """Return the path of the course that the folder's nbgrader_config.py names; None if nbgrader finds no course."""
     if not (folder / "nbgrader_config.py").is_file():
         return None
     try:
@@ -112,7 +115,7 @@ def _differs(path: Path, text: str) -> bool:
 
 
 def _assignment(course: Course, module: str) -> dict[str, str]:
-    """Return the files of one assignment: the notebook, and only this module's public part."""
+    """Return the files of one module's assignment: the notebook, and the public files that the module needs."""
     given = course.root / "exercises"
     listed = course.module(module).exercises
     public = yaml.safe_load((given / "course.yaml").read_text(encoding="utf-8"))
@@ -160,26 +163,26 @@ def in_plain_words(course: Course, name: str) -> str:
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
     worth = f"{total:g} points" + (", a bonus" if exercise.extension else "")
-    lines = [f"# Checks of {name} ({worth}). Here they use your data, when graded also hidden data:"]
+    lines = [f"# Checks of {name} ({worth}). Here they use public inputs. Grading also uses hidden inputs:"]
     public = [c for c in exercise.checks.values() if c.public]
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
     if hidden:
-        lines.append(f"# {round(hidden, 6):>5g}  more from hidden checks of the statement's other rules, when graded")
+        lines.append(f"# {round(hidden, 6):>5g}  more when graded: hidden checks of the statement's other rules")
     lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.questions.values()]
     return "\n".join(lines)
 
 
 def _asked(question: Question) -> str:
     if isinstance(question.answer, Written):
-        return f"question {question.name}, read by a person"
+        return f"question {question.name}, graded by the staff"
     return (
         f"question {question.name}, within {100 * question.rtol:g}%" if question.rtol else f"question {question.name}"
     )
 
 
 def texts_given(course: Course) -> frozenset[str]:
-    """Return the texts of released code cells that are not for learners' code. Grading omits these cells."""
+    """Return the texts of released code cells in which learners write no code, and which grading omits."""
     setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))

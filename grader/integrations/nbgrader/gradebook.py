@@ -55,8 +55,8 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
     """Commit all changes of the block to the gradebook, or none.
 
-    nbgrader commits after every row. In this block, nbgrader's session joins a transaction that ends with the block
-    (SQLAlchemy: "Joining a Session into an External Transaction"). So nbgrader's commits only write to the transaction.
+    nbgrader commits after every row. In this block, nbgrader's commits only add to one transaction. The end of the
+    block commits the transaction (SQLAlchemy: "Joining a Session into an External Transaction").
     """
     session: Any = gradebook.db
     session.remove()
@@ -71,7 +71,10 @@ def one_transaction(gradebook: Gradebook) -> Iterator[None]:
 
 
 def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str]) -> list[Any]:
-    """Return these students' submissions from the gradebook. Few queries load all rows, which is fast."""
+    """Return the submissions of ``students`` from the gradebook.
+
+    The function makes only one query for each kind of row, which is fast.
+    """
     of: Any = SubmittedAssignment
     book: Any = SubmittedNotebook
     kind: Any = Assignment
@@ -87,7 +90,8 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
-    """Add rows that nbgrader does not save: reasons as comments, extra credit, and flags for manual grading.
+    """Add to the gradebook what nbgrader does not save there: comments with reasons, extra credit, flags for manual
+    grading.
 
     Manual scores and comments never change. Commits nothing.
 
@@ -115,7 +119,11 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
 
 
 def _await_a_person(grade: Any, to_grade: set[str]) -> None:
-    """Flag a cell that a person must grade. nbgrader gives 0 to an unchanged cell, as questions about code have."""
+    """Flag a cell that a person must grade.
+
+    Without the flag ``needs_manual_grade``, nbgrader gives 0 points to an unchanged cell, and the cell of a question
+    about code never changes.
+    """
     if grade.name in to_grade and grade.manual_score is None:
         grade.auto_score, grade.needs_manual_grade = None, True
 
@@ -134,7 +142,7 @@ def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: Exercis
 
 
 def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
-    """Set scores as nbgrader's SaveAutoGrades does, but for all cells together. Commits nothing."""
+    """Set the scores of all cells, as nbgrader's SaveAutoGrades does. Commits nothing."""
     from nbgrader.utils import determine_grade
 
     graded = {n.metadata.nbgrader["grade_id"]: n for n in nodes if n.metadata.get("nbgrader", {}).get("grade")}

@@ -2,8 +2,8 @@
 
 nbgrader copies all files beside a notebook from the exchange to ``submitted/``, then to ``autograded/`` and
 ``feedback/``, and follows links. So a student who links ``book.db`` to the gradebook would get the gradebook. ``guard``
-replaces nbgrader's copying of students' files from ``submitted/`` and ``autograded/``. From the exchange,
-``plugin.Collect`` copies links as links.
+replaces nbgrader's copying of students' files from ``submitted/`` and ``autograded/``. ``plugin.Collect`` replaces the
+copying from the exchange, and copies a link as a link.
 """
 
 from __future__ import annotations
@@ -19,31 +19,76 @@ from typing import Any
 
 from grader.common.text import A_LINK, printable
 from grader.course.config import CourseError
+from grader.intake.disk import bytes_of, limit_of
+from grader.intake.submission import Refused
 from grader.sandbox.temporary import home
 from grader.wire import limits
 
+TIMESTAMP = "timestamp.txt"
+"""The file in which `nbgrader submit` writes the time."""
+LONGEST_TIME = 100
+"""The largest number of characters of a time."""
+
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each entry of a submission that ``copy`` omits: links, pipes, sockets, unreadable files."""
+    """Return a line for each entry that ``copy`` omits: links, pipes, sockets, unreadable files, files over a limit."""
+    return listed(folder)[1]
+
+
+def listed(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the paths of a submission's plain entries within limits, and a line for each other entry.
+
+    The grader reads submissions within the same limits. A sparse file takes no space in the submission, but its copy
+    fills a disk.
+    """
     if folder.is_symlink():
-        return [f"{printable(folder.name)} {A_LINK}"]
+        return [], [f"{printable(folder.name)} {A_LINK}"]
+    plain: list[str] = []
     odd: list[str] = []
-    seen = 0
+    seen, left = 0, limits.MAX_READ
     for place, folders, files in os.walk(folder):  # not Path, whose methods raise errors for a path that is too long
+        omitted = set()
         for name in sorted([*folders, *files]):
             path = os.path.join(place, name)
-            shown = printable(os.path.relpath(path, folder))
-            if os.path.islink(path):
-                odd.append(f"{shown} {A_LINK}")
-            elif not _can_be_read(path):
-                odd.append(f"{shown} cannot be read by the grader")
-            elif not (os.path.isfile(path) or os.path.isdir(path)):
-                odd.append(f"{shown} is neither a file nor a folder and was not read")
-        folders[:] = [name for name in folders if _can_be_read(os.path.join(place, name))]
-        seen += len(folders) + len(files)
-        if seen > limits.MAX_ENTRIES:
-            break
-    return odd
+            entry = os.path.relpath(path, folder)
+            seen += 1
+            if seen > limits.MAX_ENTRIES:
+                odd.append(f"more than {limits.MAX_ENTRIES} files and folders were submitted; the rest was not copied")
+                return plain, odd
+            if reason := _why_omitted(path, entry, left):
+                shown = entry if len(entry) <= limits.MAX_NAME else entry.split(os.sep)[0]
+                odd.append(f"{printable(shown)} {reason}")
+                omitted.add(name)
+                continue
+            plain.append(entry)
+            left -= os.path.getsize(path) if os.path.isfile(path) else 0
+        folders[:] = [name for name in folders if name not in omitted]
+    return plain, odd
+
+
+def _why_omitted(path: str, entry: str, left: int) -> str:
+    """Return why an entry is not copied; "" if it is copied.
+
+    Args:
+        entry: the path relative to the submission's folder.
+        left: how many bytes the submission's files from here on may have in total.
+    """
+    if os.path.islink(path):
+        return A_LINK
+    if not _can_be_read(path):
+        return "cannot be read by the grader"
+    if len(entry) > limits.MAX_NAME:  # the path of its copy would be longer, and perhaps too long for the system
+        return f"holds a path of more than {limits.MAX_NAME} characters, which was not copied"
+    if os.path.isdir(path):
+        return ""
+    if not os.path.isfile(path):
+        return "is neither a file nor a folder and was not read"
+    size, most = os.path.getsize(path), limit_of(os.path.splitext(path)[1])
+    if size > most:
+        return f"is larger than {most // limits.MIB} MiB and was not copied"
+    if size > left:
+        return f"was not copied, because the submission has more than {limits.MAX_READ // limits.MIB} MiB"
+    return ""
 
 
 def _can_be_read(path: str) -> bool:
@@ -55,11 +100,11 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
     Args:
         known: the assignment's notebooks, without suffix.
-        is_ours: whether a notebook of this name is in the course.
+        is_ours: returns True for the name of a notebook in the course.
     """
     wanted = " or ".join(f"{name}.ipynb" for name in known)
     if place.is_symlink() or not place.is_dir():
-        return f"{place} is not a separate folder"
+        return f"{place} is not a folder, or is a link to one"
     every = (Path(where, name) for where, _, files in os.walk(place) for name in files if name.endswith(".ipynb"))
     found = [p for p in sorted(every) if ".ipynb_checkpoints" not in p.parts]
     if not found:
@@ -72,29 +117,54 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
     return f"no {wanted} was handed in: {shown} is too deep; move it up"
 
 
+def time_in(folder: Path) -> tuple[Any, list[str]]:
+    """Return the time in ``timestamp.txt`` or None, and a list of notes: one note if the file holds no time, else none.
+
+    nbgrader's own method waits for ever if the file is a pipe, and stops the command if the text is not a time.
+    """
+    from nbgrader.utils import parse_utc
+
+    path = folder / TIMESTAMP
+    if not os.path.lexists(path):
+        return None, []
+    try:
+        text = bytes_of(path, limits.MAX_FILE).decode().strip()
+        if len(text) > LONGEST_TIME:
+            raise ValueError("too long")
+        return parse_utc(text) if text else None, []
+    except Refused as refusal:
+        return None, [f"{TIMESTAMP} {refusal}, so it was not read as the submission's time"]
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):  # dateutil's errors for invalid times
+        return None, [f"{TIMESTAMP} holds no time, so it was not read as the submission's time"]
+
+
 def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
     """Copy a submission's files except notebooks and the entries that ``odd_files`` names."""
     from nbgrader.utils import find_all_files
 
-    for problem in odd_files(Path(source)):
+    plain, odd = listed(Path(source))
+    wanted = {os.path.relpath(name, source) for name in find_all_files(source, [*ignore, "*.ipynb"])}
+    odd += _copy_files(Path(source), Path(target), [entry for entry in plain if entry in wanted])
+    for problem in odd:
         log.warning("%s: %s", source, problem)
-    if os.path.islink(source):
-        return
-    for name in find_all_files(source, [*ignore, "*.ipynb"]):
-        if not _is_plain(name):
+
+
+def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
+    """Copy files that ``listed`` names. Return a line for each file that, since ``listed`` ran, has become a link, a
+    pipe or too large."""
+    odd = []
+    for name in files:
+        place = target / name
+        try:
+            data = bytes_of(source / name, limit_of(place.suffix))
+        except Refused as refusal:
+            odd.append(f"{printable(name)} {refusal}")
             continue
-        place = Path(target, os.path.relpath(name, source))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
-        shutil.copy(name, place, follow_symlinks=False)
-
-
-def _is_plain(path: str) -> bool:
-    return os.path.isfile(path) and not os.path.islink(path) and _can_be_read(path)
-
-
-def _is_a_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path) and _can_be_read(path)
+        place.write_bytes(data)
+        shutil.copystat(source / name, place, follow_symlinks=False)
+    return odd
 
 
 REPLACED = {
@@ -106,15 +176,17 @@ REPLACED = {
 
 
 def guard() -> None:
-    """Make nbgrader's converters copy a student's files with ``copy``.
+    """Make nbgrader's converters copy a student's files with ``copy``, and read times with ``time_in``.
 
-    nbgrader's hooks run only before and after copying. So this function replaces the method that copies.
+    nbgrader's hooks run only before and after copying. So this function replaces two methods: one copies files, and one
+    reads times.
 
     Raises:
-        CourseError: the installed nbgrader has other methods, so its own copying would follow links.
+        CourseError: the installed nbgrader lacks the method to replace, so nbgrader would copy and follow links.
     """
     import nbgrader
     from nbgrader.converters.base import BaseConverter
+    from nbgrader.coursedir import CourseDirectory
 
     if getattr(getattr(BaseConverter, "init_assignment", None), "guarded", False):
         return
@@ -122,8 +194,8 @@ def guard() -> None:
         method = getattr(BaseConverter, name, None)
         if method is None or list(inspect.signature(method).parameters) != parameters:
             raise CourseError(
-                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}): "
-                "it would follow links in what students handed in; install nbgrader 0.9.6"
+                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}), "
+                "so it would follow links in students' submissions; install nbgrader 0.9.6"
             )
     nbgraders = BaseConverter.init_assignment
 
@@ -137,18 +209,26 @@ def guard() -> None:
     init_assignment.guarded = True  # type: ignore[attr-defined]
     BaseConverter.init_assignment = init_assignment  # type: ignore[method-assign]
 
+    def get_existing_timestamp(self: Any, dest_path: str) -> Any:
+        time, notes = time_in(Path(dest_path))
+        for note in notes:
+            self.log.warning("%s: %s", dest_path, note)
+        return time
+
+    CourseDirectory.get_existing_timestamp = get_existing_timestamp  # type: ignore[method-assign]
+
 
 @contextlib.contextmanager
-def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
-    """Copy the plain files of a folder. Yield the copy, and for each link in the folder its path and target."""
-    every = (os.path.join(place, name) for place, *names in os.walk(folder) for listed in names for name in listed)
+def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str], list[str]]]:
+    """Copy a folder's plain entries. Yield the copy, the target of each link in the folder, and the omitted entries."""
+    every = (os.path.join(place, name) for place, folders, files in os.walk(folder) for name in [*folders, *files])
     links = {Path(os.path.relpath(path, folder)): os.readlink(path) for path in every if os.path.islink(path)}
-
-    def odd(place: str, names: list[str]) -> list[str]:
-        paths = {name: os.path.join(place, name) for name in names}
-        return [name for name, path in paths.items() if not (_is_plain(path) or _is_a_folder(path))]
-
+    entries, odd = listed(folder)
     with tempfile.TemporaryDirectory(dir=home()) as place:
         plain = Path(place, folder.name)
-        shutil.copytree(folder, plain, ignore=odd)
-        yield plain, links
+        plain.mkdir()
+        for entry in entries:
+            if os.path.isdir(folder / entry):
+                Path(plain, entry).mkdir()
+        odd += _copy_files(folder, plain, [entry for entry in entries if os.path.isfile(folder / entry)])
+        yield plain, links, odd

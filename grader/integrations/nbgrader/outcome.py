@@ -13,7 +13,11 @@ from grader.integrations.nbgrader.repair import Known
 
 @dataclass
 class BatchOutcome:
-    """The students by outcome: ``graded`` now, ``kept`` unchanged, or ``failures`` with reasons."""
+    """The outcome for a class.
+
+    ``graded``: students who were graded now. ``kept``: students whose submissions had not changed. ``failures``: the
+    reason for each student who could not be graded.
+    """
 
     graded: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -34,8 +38,8 @@ class BatchOutcome:
 
         Args:
             submission: nbgrader's SubmittedAssignment.
-            checks: the exercise of each grade cell.
-            words: the question of each cell for an answer in words.
+            checks: grade cell -> exercise.
+            words: name of each cell for an answer in words -> question.
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:
@@ -48,7 +52,7 @@ class BatchOutcome:
         if pending := _in(unscored, checks):
             self.needs_review(student, f"pending, the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
-            self.needs_review(student, f"by hand, in the formgrader: {a_few(unread)}")
+            self.needs_review(student, f"to grade by hand in the formgrader: {a_few(unread)}")
 
 
 def _in(names: set[str], of: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,6 @@
 """The classes that nbgrader_config.py plugs into nbgrader and that nbgrader's commands call.
 
-``nbgrader autograde`` passes over each submission twice. The first pass repairs the submission: ``Exporter`` starts
+``nbgrader autograde`` processes each submission twice. The first pass repairs the submission: ``Exporter`` starts
 with an empty notebook in place of the submitted file, and ``Repair`` rebuilds the cells. The second pass grades the
 submission: ``Grade`` replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades``
 reads the numbers, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's class of this name,
@@ -51,7 +51,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
 
     Args:
         c: the result of ``get_config()``.
-        course: path of the course's course.yaml. The folder solutions/ must be beside it.
+        course: path of the course's course.yaml. The folder solutions/ must be beside course.yaml.
     """
     c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
     c.Autograde.exporter_class = f"{HERE}.Exporter"
@@ -70,12 +70,12 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
-    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for pages of formgrader and feedback
+    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for pages of formgrader and for feedback
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
 
 
 def plain_markdown(source: str) -> str:
-    """Convert Markdown to HTML, and escape HTML in it: a script in a student's cell must not run in a browser."""
+    """Convert Markdown to HTML, and escape HTML tags: a script in a student's cell must not run in a browser."""
     return MarkdownWithMath(renderer=IPythonRenderer(escape=True)).render(source)
 
 
@@ -90,7 +90,7 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # its settings are loaded, and a reference would keep the converter alive
+        self.shardlings.parent = None  # the settings are loaded, and this reference would keep the converter alive
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
@@ -169,7 +169,7 @@ def rebuild(nb: Any, work: NotebookWork) -> None:
 
 
 def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
-    """Write the report into the notebook's cells, and fingerprint and stamp into its metadata."""
+    """Write the report into the notebook's cells, and the fingerprint and the stamp into the notebook's metadata."""
     cells.fill(nb.cells, report, work.exercise_of, work.points)
     nb.metadata[METADATA] = {"fingerprint": work.fingerprint, "stamp": mark}
 
@@ -178,7 +178,10 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 
 
 class Exporter(NotebookExporter):
-    """Reads notebooks in ``autograded/``, which ``Repair`` wrote. For a submitted file, gives an empty notebook."""
+    """Reads notebooks in ``autograded/``, which ``Repair`` wrote.
+
+    In place of a submitted file, returns an empty notebook.
+    """
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
         coursedir: Any = self.parent.coursedir  # type: ignore[union-attr]  an exporter's parent is the converter
@@ -237,13 +240,15 @@ class SaveComments(NbGraderPreprocessor):
 
 
 class Collect(ExchangeCollect):
-    """Collects submissions without following links, as nbgrader's Collect would. Grading reports the links."""
+    """Collects submissions within the reader's limits and follows no links, unlike nbgrader's Collect."""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         if os.path.islink(src):
             self.log.error("%s %s", src, A_LINK)
             return
-        with handed_in.without_links(Path(src)) as (plain, links):
+        with handed_in.without_links(Path(src)) as (plain, links, odd):
+            for problem in odd:
+                self.log.warning("%s: %s", src, problem)
             super().do_copy(str(plain), dest, log)
         for path, target in links.items():
             if Path(dest, path).parent.is_dir():  # nbgrader did not copy ignored folders

@@ -1,9 +1,9 @@
-"""Repair a submitted notebook with any damage: cells for the gradebook, and code for the grader.
+"""Repair a submitted notebook, whatever its damage, to get cells for the gradebook and code for the grader.
 
-The grader gets every code cell that the learner wrote, with any or no nbgrader metadata, because the grader grades the
-function of a task and not a cell. The gradebook gets each of its cells exactly once. This module finds a cell by the
-task that the cell defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module
-never raises, and never runs or parses any code, see ``intake.parsers``.
+The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because it grades functions
+and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that the cell
+defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never raises, and
+never runs or parses any code, see ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class SubmittedCell:
     number: int
     kind: str
     text: str
-    marked: str = ""  # name of the known cell in the submitted cell's nbgrader metadata
+    marked: str = ""  # the name of a cell of the released notebook, as stated in the submitted cell's nbgrader metadata
     ident: str = ""
-    defines: tuple[str, ...] = ()  # tasks of known cells that this cell defines
+    defines: tuple[str, ...] = ()  # the tasks that this cell defines and that belong to cells of the released notebook
     known: Known | None = None
 
     @property
@@ -176,7 +176,7 @@ def _cells(raw: Sequence[ParsedCell], notes: list[str]) -> list[SubmittedCell]:
 
 
 def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[str]) -> None:
-    """Match each known cell to a submitted cell, and add a note for each irregularity."""
+    """Match each cell of the gradebook to a submitted cell, and add a note for each irregularity."""
     for cell in known:
         if not cell.restored and cell.defines:
             _recognise_definition(cells, cell, notes)
@@ -200,12 +200,13 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
         found = rivals[-1]
         found.known = cell
         if found.marked != cell.name:
-            what = f"were those of {found.marked}" if found.marked else "were lost"
-            notes.append(f"cell {found.number}: nbgrader's marks {what}; it is {cell.name}, by what it defines")
+            had = f"had nbgrader's marks of {found.marked}" if found.marked else "had lost nbgrader's marks"
+            notes.append(f"cell {found.number} {had}; the cell's definitions show that it is {cell.name}")
 
 
 def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
-    """Return the last submitted cell that matches by the text of a restored cell, else by metadata, else by id."""
+    """Return the last submitted cell with ``cell``'s text (if ``cell.restored``), metadata or id, in this order of
+    preference."""
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]
     by_id = [c for c in free if c.ident == cell.name and not c.marked]
@@ -217,12 +218,12 @@ def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
 
 def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
     if found.kind != cell.kind:
-        notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; read as {cell.kind}")
+        notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; it was read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
         notes.append(f"cell {found.number} ({cell.name}) had been changed; it belongs to the course and was restored")
     elif found.marked != cell.name:
         what = "text" if cell.restored else "id"
-        notes.append(f"cell {found.number}: nbgrader's marks were lost; it is {cell.name}, by its {what}")
+        notes.append(f"cell {found.number} had lost nbgrader's marks; the cell's {what} shows that it is {cell.name}")
 
 
 def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:
@@ -258,7 +259,7 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
-    """Return the repaired cells: the learner's in their order, and each missing cell after its released predecessor."""
+    """Return the submitted cells in their order, with each missing cell added after its predecessor in the release."""
     nodes = [_node(c) for c in cells]
     there = {c.name for c in cells}
     at = 0

@@ -39,13 +39,14 @@ select s.student_id, c.text from
 where c.text is not null
 """
 TELLING_LINE = 30  # shortest line that is searched for, in characters; shorter lines occur in any file
-TELLING_DIGITS = 5  # least digits of a number that is searched for; shorter numbers occur by chance
+TELLING_DIGITS = 5  # smallest number of digits of a number that is searched for; shorter numbers occur by chance
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
-    """Yield (file, leak) for each leak in the folders of all nbgrader's steps below ``folder``.
+    """Yield (file, leak) for each leak in the folders ``STEPS``, one per step of nbgrader, below ``folder``.
 
-    In a student's own files, text of the student's own submission is no leak. Unreadable files are yielded, too.
+    In a student's own files, text of the student's own submission is no leak. Files that cannot be read are yielded
+    with the reason.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
@@ -80,7 +81,7 @@ def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
 
 
 class _Others:
-    """Finds data that a student must not see: other students' files and lines, and the gradebook."""
+    """Finds data that a student must not see: files of other students, lines of these files, and the gradebook."""
 
     def __init__(self, folder: Path, read: _Texts) -> None:
         self.folder, self._read = folder, read
@@ -148,7 +149,10 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 class _Texts:
-    """Reads the text of files. ``refused``: unreadable files with reasons, parsed only once because parsing is slow."""
+    """Reads the text of files.
+
+    ``refused``: unreadable files with reasons. Each file is parsed only once, because parsing is slow.
+    """
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers
@@ -168,7 +172,7 @@ class _Texts:
 
 
 def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
-    """Return all text of the submission from which the file ``step/STUDENT/ASSIGNMENT/...`` was made."""
+    """Return all text that STUDENT submitted for ASSIGNMENT, where ``path`` is ``STEP/STUDENT/ASSIGNMENT/...``."""
     place = folder.joinpath("submitted", *path.parts[1:3])
     return "\n".join(read.text(p) for p in _files(place))
 
@@ -185,7 +189,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
-                continue  # each student has different answers, and the student is unknown
+                continue  # the answers depend on the student, who is unknown
             for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found
@@ -195,7 +199,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
 
 
 def _figures(question: Question, params: dict[str, Any]) -> list[float]:
-    """Return the numbers of a question's answer, in SI units and in the question's unit; [] if it has no numbers."""
+    """Return the numbers of a question's answer, in SI units and in the question's unit; [] if there are no numbers."""
     if isinstance(question.answer, Quantity):
         value = question(**params)
         return [value, value / unit_of(question.answer.unit)[0]]
@@ -206,6 +210,6 @@ def _figures(question: Question, params: dict[str, Any]) -> list[float]:
 
 
 def _numbers(text: str) -> set[float]:
-    """Return the numbers in a text with at least TELLING_DIGITS digits, which are unlikely to occur by chance."""
+    """Return a text's numbers of at least TELLING_DIGITS digits, because short numbers occur by chance."""
     digits = (t for t in NUMBER.findall(text) if len(re.sub(r"e.*|\D", "", t.lower()).strip("0")) >= TELLING_DIGITS)
     return {float(t) for t in digits}

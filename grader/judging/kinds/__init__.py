@@ -1,4 +1,4 @@
-"""Kinds of answers. Each kind defines how answers are asked for, read, compared and shown."""
+"""Kinds of answers. The class of a kind describes, reads, compares and shows answers of this kind."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -26,7 +26,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Fill in the options' texts. Raises ValueError if two options look alike, and jinja2.TemplateError."""
+        """Fill in the options' texts. Raises the exceptions of ``AnswerKind.of``."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
@@ -35,7 +35,7 @@ class ChoiceKind(AnswerKind[str, str]):
         letters = {letter.casefold() for letter in LETTERS[: len(texts)]}
         for text in texts.values():
             if plain.count(_plain(text)) > 1 or _plain(text) in letters:
-                raise ValueError(f"the option {text!r} cannot be distinguished from another option, or from a letter")
+                raise ValueError(f"the option {text!r} is equal to another option, or to the letter of an option")
         return kind
 
     @staticmethod
@@ -49,14 +49,14 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @property
     def asked(self) -> Sequence[str]:
-        return [*self.listed, "", "Answer with the letter or the text of one."]
+        return [*self.listed, "", "Answer with the letter or the text of one option."]
 
     def letter(self, key: str) -> str:
         """Return the letter of an option."""
         return LETTERS[list(self.options).index(key)]
 
     def want(self, value: Any) -> str:
-        if value not in self.options:
+        if not isinstance(value, str) or value not in self.options:
             raise ValueError(f"{value!r} is not one of the options {', '.join(self.options)}")
         return value
 
@@ -69,7 +69,7 @@ class ChoiceKind(AnswerKind[str, str]):
         found = self._by_text(text)
         if len(found) != 1 or len(text) > max(LONGEST, *map(len, self.options.values())):
             several = " begins several options" if len(found) > 1 else " is not an option"
-            raise BadAnswer(f"{quote(str(raw))}{several}: answer {self._letters()} or the text of one")
+            raise BadAnswer(f"{quote(str(raw))}{several}: answer {self._letters()} or the text of one option")
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
@@ -82,7 +82,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the options with this text; else the option with this key; else options that begin with the text."""
+        """Return the options with this text, else the option with this key, else options that begin with the text."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]
@@ -105,4 +105,4 @@ class ChoiceKind(AnswerKind[str, str]):
 
 
 def _plain(text: str) -> str:
-    return plain_name(text).rstrip(".!")
+    return plain_name(text.replace("`", "")).rstrip(".!")  # learners need not copy backticks

@@ -17,7 +17,10 @@ RTOL = 1e-6
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A formula and its values at the drawn points. Formulas with equal values are equal, whatever their ``text``."""
+    """A formula and its values at the drawn points.
+
+    Two formulas are equal if their values are equal, even if their ``text`` differs.
+    """
 
     text: str = field(compare=False)
     values: tuple[float, ...]

@@ -28,7 +28,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     Attributes:
         name: the kind's name in reports and declarations: "number" for ``exercise.number``.
         valid: a valid answer in a few words, such as "PartitionSpec".
-        by_a_person: whether a person gives the points.
+        by_a_person: True if a person gives the points.
     """
 
     name: ClassVar[QuestionKind]
@@ -47,7 +47,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
         Raises:
             jinja2.TemplateError: an option's text does not render.
-            ValueError: two options read alike.
+            ValueError: two options cannot be distinguished.
         """
 
     @staticmethod
@@ -76,12 +76,16 @@ class AnswerKind(ABC, Generic[Want, Given]):
         """Return how far ``given`` is from ``want`` if they count as equal, else None."""
         return 0.0 if given == want else None
 
+    def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
+        """Return True if ``given`` has parts, and each part equals the corresponding part of ``want`` or ``other``."""
+        return False
+
     def share(self, given: Given, want: Want) -> float:
         """Return the part of the points that a wrong answer earns."""
         return 0.0
 
     def are_close(self, one: Want, other: Want) -> bool:
-        """Return True if a single answer could match both right answers."""
+        """Return True if one answer could count as equal to both ``one`` and ``other``."""
         return one == other
 
     @abstractmethod
@@ -90,14 +94,14 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def read_as(self, given: Given) -> str:
-        """Return a learner's answer as text, to show it back."""
+        """Return a learner's answer as text, to show the learner how the grader read the answer."""
 
     def written(self, want: Want) -> str:
         """Return an answer in a form that a learner may write. ``read`` turns the text back into an equal answer."""
         return self.shown(want)
 
     def raw(self, text: str) -> Any:
-        """Return the input of ``read`` for an author's text from ``written``."""
+        """Convert a text from ``written`` to the JSON value that ``read`` takes."""
         return text
 
     def misfit(self, given: Given) -> str:
@@ -105,7 +109,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return ""
 
     def why(self, given: Given, want: Want) -> str:
-        """Return why a wrong answer may be wrong."""
+        """Return the likely reason why an answer is wrong."""
         return UNKNOWN
 
 

@@ -25,7 +25,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
 
     Attributes:
         one: the kind that reads one option, with the options in the learner's order.
-        partial: whether a wrong answer may earn a part of the points.
+        partial: True if a wrong answer may earn a part of the points.
     """
 
     one: ChoiceKind
@@ -38,7 +38,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
     @property
     @abstractmethod
     def form(self) -> str:
-        """How to write an answer, as a sentence."""
+        """A sentence that says how to write an answer."""
 
     @property
     @abstractmethod
@@ -91,7 +91,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
 
 
 class SeveralKind(ListedKind):
-    """All options that apply: at least one option, and not all options, in any order."""
+    """An answer that lists the options that apply: at least one, not all, and in any order."""
 
     name = "several"
     valid = "list of options"
@@ -116,7 +116,8 @@ class SeveralKind(ListedKind):
         if not 0 < len(keys) < len(self.one.options):
             every = "all options" if keys else "no option"
             raise ValueError(
-                f"{every} would be right; add one such as 'none of these', so that some are right and some are not"
+                f"{every} would be right; add an option such as 'none of these', "
+                "so that some options are right and some are not"
             )
         return self._sorted(keys)
 
@@ -136,7 +137,7 @@ class SeveralKind(ListedKind):
 
 
 class OrderKind(ListedKind):
-    """All items, in order."""
+    """An answer that lists all items in order."""
 
     name = "order"
     valid = "order of all items"

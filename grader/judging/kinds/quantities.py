@@ -25,7 +25,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     """A number with a unit.
 
     Attributes:
-        zero: True if the answer may be 0, as entries of tables may.
+        zero: True if the right number may be 0, which only tables allow.
         drawn: the numbers that were drawn for the question.
     """
 
@@ -53,7 +53,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         return [f"Answer in {self.unit} (a bare number), or with a unit."]
 
     def want(self, value: Any) -> float:
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{value!r} is not a number; return a number in seconds, bytes or FLOP") from None
         if not (math.isfinite(number) and (number > 0 or (self.zero and number == 0))):
             raise ValueError(f"{number!r} is not a finite positive number")
         return number
@@ -97,11 +100,11 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
 
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
-        """Return why a wrong number may be wrong, without revealing the right number.
+        """Return the likely reason why a number is wrong, without revealing the right number.
 
-        A reason names a unit mistake only if the question's own numbers do not explain the factor between the answers
-        as well: 8 may be bits in a byte, but also 2·4 or an axis of 8, so no reason mentions 8. A count has no units to
-        look at.
+        A reason names a unit mistake only if numbers in the question cannot explain the factor between the learner's
+        answer and the right answer. No reason mentions a factor of 8, which may come from the bits in a byte, but also
+        from 2·4 or an axis of size 8. If the answer is a count, no reason tells the learner to check the units.
         """
         got = answer.value
         if got <= 0:
@@ -117,21 +120,22 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         if answer.dimension in COUNTED:
             return UNKNOWN
         if 1 / PLAUSIBLE < got / want < PLAUSIBLE:
-            return f"{UNKNOWN}; the size is plausible, so look at the formula before the units"
+            return f"{UNKNOWN}; the size is plausible, so check the formula first, then the units"
         if 1e-3 < got / want < 1e3:
             return UNKNOWN
         return "not right: off by a factor of 1000 or more, so look at the units first"
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:
-        """Return True if a factor is a power of ``base`` that the question's numbers cannot produce."""
+        """Return True if a factor is close to a power of ``base`` and the question's numbers do not explain the
+        factor."""
         powers = (base**k for k in (1, -1, 2, -2, 3, -3, 4, -4))
         near = [abs(factor / power - 1) for power in powers if is_close(factor, power, rtol)]
         return bool(near) and not self._of_the_question(factor, min(near) + EXACT)
 
     def _of_the_question(self, factor: float, rtol: float) -> bool:
-        """Return True if a factor is a quotient or product of two of the question's numbers, or 1 over a product.
+        """Return True if a factor is a·b, a/b or 1/(a·b) for two of the question's numbers a and b.
 
-        The question's numbers are small counts, and the drawn numbers plus 0, 1 or -1.
+        The question's numbers are small counts, the drawn numbers, and the drawn numbers plus or minus 1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
@@ -144,7 +148,7 @@ def is_close(got: float, want: float, rtol: float) -> bool:
 
 
 def numbers_of(drawn: object) -> tuple[float, ...]:
-    """Return the numbers among the drawn values, also inside tuples, lists and dicts."""
+    """Return the numbers among the drawn values, including numbers inside tuples, lists and dicts."""
     if isinstance(drawn, Mapping):
         drawn = tuple(drawn.values())
     if isinstance(drawn, list | tuple):

@@ -1,6 +1,6 @@
 """Answers that are a PartitionSpec: P("x", None) equals P("x"), but P(("x", "y")) differs from P(("y", "x")).
 
-Unreduced axes count: P("x", unreduced={"y"}) differs from P("x").
+Answers with different unreduced axes differ: P("x", unreduced={"y"}) differs from P("x").
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class SpecKind(AnswerKind[Layout, Layout]):
 
     def why(self, given: Layout, want: Layout) -> str:
         if given.unreduced != want.unreduced:
-            return "not right: other axes are unreduced" if given.entries == want.entries else UNKNOWN
+            return "not right: these are not the unreduced axes" if given.entries == want.entries else UNKNOWN
         ours, theirs = want.entries, given.entries
         if [sorted(e) for e in theirs] == [sorted(e) for e in ours]:
-            return "the right axes cut each dimension, in another order: the first axis of a tuple is the major one"
+            return "each dimension has the right axes, but a tuple has the wrong order: its first axis is the major one"
         if sorted(a for e in theirs for a in e) == sorted(a for e in ours for a in e):
-            return "not right: these axes cut it, but not these dimensions"
+            return "not right: these axes cut other dimensions of the array"
         return UNKNOWN
 
     def _parsed(self, text: str) -> tuple[list[Any], list[str]]:
@@ -129,7 +129,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
             if axis not in self.axes:
                 raise BadAnswer(f"there is no axis {quote(axis)}: the mesh has {', '.join(self.axes)}")
             if named.count(axis) > 1:
-                raise BadAnswer(f"the axis {axis} is named twice: it {self._once(axis, unreduced)}")
+                raise BadAnswer(f"the axis {axis} is named twice: an axis {self._once(axis, unreduced)}")
         while found and not found[-1]:
             found.pop()
         return Layout(tuple(found), tuple(sorted(map(str, unreduced))))

@@ -1,4 +1,4 @@
-"""Answers that are a short table: one number per column, in each row if the table has rows."""
+"""Answers that are a short table: one number per column, or one per row and column if the table has rows."""
 
 from __future__ import annotations
 
@@ -89,6 +89,9 @@ class TableKind(AnswerKind[Wants, Givens]):
         apart = [self.columns[place[1]].distance(given[place], want[place]) for place in want]
         return None if None in apart else max(d for d in apart if d is not None)
 
+    def wrong_as(self, given: Givens, other: Wants, want: Wants) -> bool:
+        return not set(self._wrong(given, want)) & set(self._wrong(given, other))
+
     def are_close(self, one: Wants, other: Wants) -> bool:
         return all(self.columns[place[1]].are_close(one[place], other[place]) for place in one)
 
@@ -118,7 +121,7 @@ class TableKind(AnswerKind[Wants, Givens]):
         return [place for place in want if self.columns[place[1]].distance(given[place], want[place]) is None]
 
     def _text(self, table: Mapping[Place, T], shown: Callable[[QuantityKind, T], str]) -> str:
-        """Return the table as text that ``read`` accepts: ``left: bytes = 3 MiB, time = 5 us; right: ...``."""
+        """Return the table as text that ``read`` accepts: ``left: bytes = 3 MiB; right: bytes = 5 MiB``."""
         lines = []
         for row in self.rows or ("",):
             cells = [f"{name} = {shown(kind, table[row, name])}" for name, kind in self.columns.items()]
@@ -210,7 +213,7 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ValueError("not of numbers and texts")
+    raise ValueError("the values are not all numbers or texts")
 
 
 def _name(row: str, column: str) -> str:

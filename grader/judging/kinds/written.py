@@ -32,7 +32,7 @@ class WrittenKind(AnswerKind[str, str]):
 
     def want(self, value: Any) -> str:
         if not isinstance(value, str) or is_blank(value):
-            raise ValueError(f"{value!r} is not a text; return a good answer, for the graders")
+            raise ValueError(f"{value!r} is not a text; return an example of a good answer for the staff")
         return value.strip()
 
     def read(self, raw: Any) -> str:

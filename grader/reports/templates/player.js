@@ -1,5 +1,5 @@
 // Pictures that move, for the page of `watch --browser`, notebooks and the documentation: the rounds of a ring
-// ([data-rounds]) and pictures shown one at a time ([data-steps]). Without this script each is a table or a list.
+// or a pipeline ([data-rounds]) and pictures shown one at a time ([data-steps]). Without this script each is a table or a list.
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const SECONDS = 0.9;
@@ -62,13 +62,15 @@
     return bar;
   }
 
-  // rounds of a ring: each device's data has the colour of the device where it started
+  // rounds of a ring or a pipeline: equal data have equal colours
 
-  function places(count) {
+  function places(count, inLine) {
+    if (inLine) return { width: 72 * count + 16, height: 88, of: (i, inset = 0) => [44 + 72 * i, 55 + inset] };
     const radius = Math.max(70, count * 15);
     const middle = radius + 44;
     return {
-      size: 2 * middle,
+      width: 2 * middle,
+      height: 2 * middle,
       of: (i, inset = 0) => {
         const angle = (2 * Math.PI * i) / count - Math.PI / 2;
         return [middle + (radius - inset) * Math.cos(angle), middle + (radius - inset) * Math.sin(angle)];
@@ -76,29 +78,28 @@
     };
   }
 
-  // The device that a device's data came from in a round: the nearest one that held it before; itself if none did.
-  function sender(rows, round, device) {
-    const source = rows[round].held[device];
-    const before = rows[round - 1].held;
-    const count = before.length;
-    const far = (other) => Math.min((other - device + count) % count, (device - other + count) % count);
-    const had = before.map((held, other) => (held === source ? other : -1)).filter((other) => other >= 0);
-    return had.length ? had.reduce((best, other) => (far(other) < far(best) ? other : best)) : device;
+  // From the edge of one device to the edge of another, with a head.
+  function arrow([ax, ay], [bx, by]) {
+    const far = Math.hypot(bx - ax, by - ay);
+    const [ux, uy] = [(bx - ax) / far, (by - ay) / far];
+    const point = (along, across) => `${(ax + ux * along - uy * across).toFixed(1)} ${(ay + uy * along + ux * across).toFixed(1)}`;
+    const tip = far - 23;
+    return `M${point(23, 0)}L${point(tip, 0)}M${point(tip - 7, -4)}L${point(tip, 0)}L${point(tip - 7, 4)}`;
   }
 
   function words(data, round) {
-    const { name, line, held } = data.rows[round];
-    const parts = held.map((source, i) => `${data.devices[i]} holds ${source === null ? "zeros" : `the data of ${data.devices[source]}`}`);
+    const { name, line, kinds } = data.rows[round];
+    const parts = kinds.map((kind, i) => `${data.devices[i]} ${data.kinds[kind].said}`);
     return `${name}${line ? `, line ${line}` : ""}: ${parts.join("; ")}`;
   }
 
   function rings(ring) {
     const data = JSON.parse(ring.dataset.rounds);
-    const { size, of } = places(data.devices.length);
+    const { width, height, of } = places(data.devices.length, data.inLine);
     const stage = element("div", { className: "stage" }, { maxWidth: "100%", overflowX: "auto" });
-    const svg = drawn("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img", fill: "currentColor", "font-size": 12 }, stage);
+    const svg = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", fill: "currentColor", "font-size": 12 }, stage);
     Object.assign(svg.style, { display: "block", maxWidth: "100%", height: "auto" });
-    const arrows = drawn("g", { stroke: "currentColor", "stroke-opacity": 0.5, fill: "none" }, svg);
+    const arrows = drawn("g", { stroke: "currentColor", "stroke-opacity": 0.8, "stroke-width": 1.5, fill: "none" }, svg);
     data.devices.forEach((name, i) => {
       const [x, y] = of(i);
       drawn("circle", { cx: x, cy: y, r: 22, fill: "none", stroke: "currentColor", "stroke-opacity": 0.6 }, svg);
@@ -116,17 +117,20 @@
     function draw(round, part) {
       arrows.replaceChildren();
       chips.forEach((chip, device) => {
-        const source = data.rows[round].held[device];
-        const from = round > 0 && source !== null ? sender(data.rows, round, device) : device;
-        const [a, b] = [of(from), of(device)];
+        const row = data.rows[round];
+        const cell = data.kinds[row.kinds[device]];
+        const from = row.sources[device].length ? row.sources[device] : [device];
+        const [a, b] = [of(from[0]), of(device)];
         const [x, y] = [a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part];
         chip.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
-        chip.dataset.holds = source === null ? "zeros" : data.devices[source];
+        chip.dataset.holds = cell.text;
         const [circle, text] = chip.children;
-        circle.setAttribute("fill", source === null ? "none" : data.colours[source % data.colours.length]);
+        circle.setAttribute("fill", cell.colour === null ? "none" : data.colours[cell.colour % data.colours.length]);
         circle.setAttribute("fill-opacity", 0.35);
-        text.textContent = source === null ? "0s" : data.devices[source];
-        if (from !== device) drawn("path", { d: `M${a.map(Math.round).join(" ")}L${b.map(Math.round).join(" ")}` }, arrows);
+        circle.setAttribute("stroke-dasharray", cell.used ? "none" : "3 3");
+        text.textContent = cell.text;
+        text.setAttribute("font-size", cell.text.length > 4 ? 9 : 12);
+        for (const source of from.filter((other) => other !== device)) drawn("path", { d: arrow(of(source), b) }, arrows);
       });
     }
 
@@ -148,8 +152,10 @@
       return words(data, round);
     }
 
-    const table = element("details", { open: true }, {}, element("summary", { textContent: "All rounds as a table" }), ...ring.childNodes);
-    ring.replaceChildren(stage, player("Round", data.rows.map((row) => row.name), show), table);
+    const unit = data.inLine ? "Tick" : "Round";
+    const summary = element("summary", { textContent: `All ${unit.toLowerCase()}s as a table` });
+    const table = element("details", { open: true }, {}, summary, ...ring.childNodes);
+    ring.replaceChildren(stage, player(unit, data.rows.map((row) => row.name), show), table);
   }
 
   // pictures one at a time

@@ -27,7 +27,7 @@ PICTURES = "pictures"
 
 
 class PageScreen(Screen):
-    """The terminal's screen, which also updates the page.
+    """A screen that draws on the terminal and updates the page.
 
     Attributes:
         shown: the page's state that is not part of the session.
@@ -68,9 +68,14 @@ class PageScreen(Screen):
 
     def _draw(self) -> None:
         super()._draw()
-        if self.address:
-            self._line(f"page: {self.address}", "bright_black")
+        self.print_address()
         self.publish()
+
+    def print_address(self) -> None:
+        """Print the page's address as one line, because users copy it from the terminal."""
+        if self.address:
+            text = self.paper.text(f"page: {self.address}", "bright_black")
+            self.paper.console.print(text, soft_wrap=True)
 
 
 class PageLoop(WatchLoop):
@@ -80,7 +85,8 @@ class PageLoop(WatchLoop):
 
     def __init__(self, session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> None:
         self.regions = Regions()
-        self.server = Server(self.regions, self.act, self.timeline, port, at)  # before workers start, as it may raise
+        # Create the server before workers start, because its creation may raise an error.
+        self.server = Server(self.regions, self.act, self.timeline, port, at)
         super().__init__(session, make, PageScreen(session, console, self.regions))
         self._explained: object = None
         self._asked: object = None
@@ -89,7 +95,7 @@ class PageLoop(WatchLoop):
         self.screen.publish()
         self.server.start()
         self.screen.address = self.server.address
-        self.screen.say(f"page: {self.server.address}")
+        self.screen.print_address()
         if can_open():
             webbrowser.open(self.server.once())
         super().run(anywhere=anywhere)
@@ -98,7 +104,7 @@ class PageLoop(WatchLoop):
         self.server.close()
         super().close()
 
-    # called from the page's threads
+    # Threads of the page's server call ``act`` and ``timeline``.
 
     def act(self, name: str, value: str) -> bool:
         """Queue the action of a button of the page. Return False if the page has no button of this name."""
@@ -130,7 +136,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return (name, work) that explains the checked program for the page, else the terminal's idle work."""
+        """Return (name, work) to explain the checked program for the page, else the idle work of ``WatchLoop``."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:

@@ -1,8 +1,9 @@
-"""The page's server, which listens only on this machine and serves only browsers that know the token.
+"""The page's server, which listens only on this machine and serves only browsers that know the token in its address.
 
 Every answer forbids scripts, styles and connections from other servers. A request must name this server in its header
 Host, so a foreign page cannot send requests through a host name that resolves to this machine. A request that changes
-state, or that a browser sends on behalf of any page, must come from this page.
+state must come from this page. If a browser says which page sent a request, the server refuses requests from pages
+other than this one.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store, no-transform",
-    "x-accel-buffering": "no",  # otherwise proxies such as nginx delay events
+    "x-accel-buffering": "no",  # without this header, proxies such as nginx delay events
 }
 SCRIPTS = (STATIC / "page.js", CORE / "player.js")
-KEEP_ALIVE = 15.0  # seconds without a change after which the stream of events sends an empty comment
-LARGEST = 1000  # the most bytes of a request's body
+KEEP_ALIVE = 15.0  # if nothing changes for this many seconds, the stream of events sends an empty comment
+LARGEST = 1000  # the body of an HTTP request has at most this many bytes
 WIDTHS = (300.0, 12_000.0)
 
 
@@ -51,7 +52,8 @@ class Guard:
     """Refuse requests that do not come from the page, and add ``HEADERS`` to every answer.
 
     Args:
-        at: the address of a proxy through which the browser reaches the page. Requests may name the proxy as Host.
+        at: the address of a proxy through which the browser reaches the page. Requests may name the proxy in the header
+            Host.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -75,16 +77,16 @@ class Guard:
     def _problem(self, request: Request) -> str:
         host = request.headers.get("host", "")
         if host not in self._hosts and urlsplit(f"//{host}").hostname not in NAMES:
-            return "this Host is not the page's; behind a proxy start watch with --at ADDRESS"
+            return "the Host header is not the page's address; behind a proxy start watch with --at ADDRESS"
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc not in {host, *self._hosts}:
-            return "this Origin is not the page's"
+            return "the Origin header is not the page's address"
         site = request.headers.get("sec-fetch-site", "same-origin")
         opened = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
         if site not in ("same-origin", "none") and not opened:
             return "another site sent this request"
         if request.method == "POST" and origin is None:
-            return "a request that changes something names its Origin"
+            return "a request that changes something needs an Origin header"
         return ""
 
 
@@ -126,7 +128,7 @@ class Server:
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End all open answers and the server's thread."""
+        """End all answers that are still being sent, and the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:
@@ -146,7 +148,9 @@ class Server:
 
     def _opened(self, request: Request) -> Response:
         if not secrets.compare_digest(request.path_params["once"].encode(), self._once.encode()):
-            return PlainTextResponse("this address was used already; use the one in the terminal\n", 403)
+            return PlainTextResponse(
+                "this address works only once; open the address that the terminal shows now\n", 403
+            )
         self._once = secrets.token_urlsafe(24)
         return RedirectResponse(f"../{self._token}/", 303)
 
@@ -158,7 +162,8 @@ class Server:
             width = float(request.query_params["width"])
         except (KeyError, ValueError):
             return PlainTextResponse("width: a number of pixels\n", 400)
-        return HTMLResponse(self._timeline(min(max(width, WIDTHS[0]), WIDTHS[1])))  # NaN becomes the least width
+        # In this order of arguments, NaN gives the smallest width.
+        return HTMLResponse(self._timeline(min(WIDTHS[1], max(WIDTHS[0], width))))
 
     async def _acted(self, request: Request) -> Response:
         body = b""
@@ -200,10 +205,12 @@ def _bound(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((LOOPBACK, port))
-        made.listen()  # now, so that a browser can connect before the server's thread runs
+        made.listen()  # listen now, so that a browser can connect before the server's thread runs
     except OSError as error:
         made.close()
-        raise WingError(f"--port {port}: {error.strerror}; name another, or none for a free one") from None
+        raise WingError(
+            f"--port {port}: {error.strerror}; choose another port, or leave --port out for a free port"
+        ) from None
     return made
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from grader.clock import placed
 from grader.course.loading import Course
-from grader.exercise import Call, Exercise
+from grader.exercise import Exercise
+from grader.exercise.declarations import judged_calls
 from grader.hardware import SMALL_SLICES
 from grader.hardware.topology import FLAT_SLICES
 
@@ -23,15 +24,13 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for programs that declare none: the first slice that fits one of the meshes; '' without one."""
+    """Return a slice for programs without a declared slice: the first that fits a mesh of the exercise, or ''."""
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 
 def _meshes(exercise: Exercise) -> Iterable[Mapping[str, int]]:
-    for check in exercise.checks.values():
-        for call in check.calls:
-            if isinstance(call, Call):
-                yield from call.meshes
+    for call in judged_calls(exercise.checks.values()):
+        yield from call.meshes
 
 
 def _fits(name: str, mesh: Mapping[str, int]) -> bool:

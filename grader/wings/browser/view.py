@@ -19,7 +19,7 @@ from grader.reports.explained_text import collective_text
 from grader.reports.pages import class_of, drawn_rounds, held_grids, render_template
 from grader.reports.roofline import draw_roofline
 from grader.reports.timeline_svg import draw_chart
-from grader.reports.untrusted import clean_code
+from grader.reports.untrusted import clean, clean_code
 from grader.reports.wording import first_failure, passing_text, seen_by, status_word
 from grader.watching.session import WatchSession
 from grader.wings.browser.slices import fitting
@@ -27,7 +27,7 @@ from grader.wings.browser.statements import questions, statement
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 680.0
-MOST_LINES, WIDEST = 2000, 500  # the most lines of a source, and characters of a line, that the page shows
+MOST_LINES, WIDEST = 2000, 500  # the page shows at most 2000 lines of a source file, and 500 characters of a line
 _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 
@@ -41,7 +41,7 @@ class Shown:
         exercise, source: the exercise and the source of the programs.
         programs: the programs that ``explain`` could trace.
         problem: the reason why there are no programs.
-        chosen: the index in ``programs`` of the drawn program.
+        chosen: the drawn program's index in ``programs``.
     """
 
     status: str = ""
@@ -55,14 +55,14 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. Choose the program with the title of the one drawn before, else the first."""
-        before = self.program.title if self.program else ""
+        """Replace the programs. Draw the program named like the previously drawn program, else the first."""
+        before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
         self.programs = [p for p in programs if p.fault is None]
         self.problem = problem or (faults[0] if faults and not self.programs else "")
-        titles = [p.title for p in self.programs]
-        self.choose(titles.index(before) if before in titles else 0)
+        names = [program_name(p) for p in self.programs]
+        self.choose(names.index(before) if before in names else 0)
 
     def choose(self, number: int) -> None:
         self.chosen = min(max(number, 0), max(len(self.programs) - 1, 0))
@@ -78,6 +78,15 @@ class Shown:
         if program is None or program.timeline is None:
             return ""
         return _template("laid.html.j2", chart=draw_chart({"": program.timeline}, width), standalone=False)
+
+
+def program_name(program: Explained) -> str:
+    """Return the program's title, and the names of its results if it has several.
+
+    A function and its gradients have equal titles, but different results.
+    """
+    results = f": {', '.join(one.name for one in program.results)}" if len(program.results) > 1 else ""
+    return clean(f"{program.title}{results}", 200)
 
 
 def whole_page(regions: dict[str, str]) -> str:
@@ -107,7 +116,7 @@ def _word(result: Result) -> str:
 
 
 def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None, failure: Result | None) -> str:
-    """Return the pictures of the drawn program, if it belongs to the current exercise."""
+    """Return the pictures of the drawn program, or a text if the current exercise has no program to draw."""
     mine = shown.exercise == session.exercise.id
     program = shown.program if mine else None
     if program is None:
@@ -115,13 +124,14 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
     arrows = [draw_arrows(c, program.mesh, collective_text(c, count)) for c, count in program.alike[:8]]
     roofline = program.roofline
     return _template(
-        "program.html.j2", shown=shown, program=program, lines=_lines(shown.source), ident="arrows-",
+        "program.html.j2", shown=shown, program=program, program_name=program_name,
+        lines=_lines(shown.source), ident="arrows-",
         rings=drawn_rounds(program),
         before=held_grids(program.arguments, program), after=held_grids(program.results, program),
         arrows=[picture for picture in arrows if picture is not None], standalone=False,
         chart=draw_chart({"": program.timeline}, WIDTH) if program.timeline else None,
         plot=draw_roofline(roofline) if roofline else None, marked=marked_lines(report),
-        over=failure.reason if failure and failure.where else "",
+        over=failure.reason if failure and _PLACE.search(failure.where) else "",
     )  # fmt: skip
 
 
@@ -143,7 +153,7 @@ def _cut(text: str) -> list[Markup]:
 
 
 def marked_lines(report: ExerciseReport | None) -> str:
-    """Return the source places of failed checks for the page's script, such as ``cell 3:14|:20``."""
+    """Return the places of failed checks: ``cell 3:14|:20`` is line 14 of cell 3, and line 20 of a file."""
     failed = [r for r in report.results if r.status == "failed" and r.kind == "check"] if report else []
     found = [_PLACE.search(r.where) for r in failed]
     return "|".join(dict.fromkeys(f"{m[1] or ''}:{m[2]}" for m in found if m))

@@ -1,4 +1,5 @@
-"""The compiler of TPUs that need not be present: its schedule of a program, and the checks on that schedule.
+"""Compile programs with the TPU compiler, which needs no TPU, and show or check the compiler's schedules.
 
-In: a program and a slice. Out: a ``wire.schedule.Schedule``, which the core judges. ``inside`` runs confined.
+The wing returns the ``wire.schedule.Schedule`` of a program on a slice, and the core judges the schedule. ``inside``
+runs confined.
 """

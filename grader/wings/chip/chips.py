@@ -1,4 +1,4 @@
-"""The compiler's schedules of one exercise's functions, beside the clock's timelines."""
+"""The compiler's schedules of one exercise's functions, beside the timelines of ``grader.clock``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from grader.wire.schedule import Instruction, Schedule
 
 @dataclass(frozen=True)
 class Asked:
-    """The programs to compile: an ask for each call and mesh that fits the slice, and a line for each that does not."""
+    """The programs to compile: a request for each pair of call and mesh that fits the slice.
+
+    ``left_out``: for each pair that does not fit, a line for the user.
+    """
 
     asks: list[Ask]
     left_out: list[str]
@@ -41,9 +44,9 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """Return asks for the calls of an exercise, or of one task, on a slice: for paper-sized calls if there are any.
+    """Return requests for the calls of an exercise, or of one task, on a slice.
 
-    Raises CourseError if no call fits the slice.
+    If some calls are timing calls, return only requests for these calls. Raises CourseError if no call fits the slice.
     """
     calls = calls_of(exercise, task)
     timed = [call for call in calls if call.timing]
@@ -55,20 +58,23 @@ def asked(
         left_out = [line for line in left_out if "devices" not in line]
     else:
         try:
-            placed(on, mesh)  # on chips that are two devices, the mesh is one of these devices
+            placed(on, mesh)  # raises ValueError if the mesh does not fit the slice; a chip may have two devices
         except ValueError as error:
             raise CourseError(str(error)) from None
     return Asked(list({ask.same: ask for ask in asks}.values()), left_out)
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
-    """Return the calls that have a mesh of the slice's devices. Raises CourseError if there are none."""
+    """Return the calls that have a mesh with as many devices as the slice.
+
+    Raises CourseError if there is no call to return.
+    """
     fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
     if not fitting:
         meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
         raise CourseError(
-            f"{exercise.id}: no mesh of its calls has the {on.count} devices of {on}; there are {', '.join(meshes)}; "
-            "choose one with --mesh, or another slice"
+            f"{exercise.id}: no mesh of the exercise's calls has the {on.count} devices of {on}; the calls have {', '.join(meshes)}; "
+            "choose another mesh with --mesh, or another slice"
         )
     return fitting
 
@@ -76,7 +82,7 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 def on_chips(
     grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
 ) -> tuple[list[OnChip], list[str]]:
-    """Return the compiled program of each ask, and notes on errors that stopped the source while it was loaded.
+    """Return the compiled program of each request, and notes on errors that stopped the source while it was loaded.
 
     Args:
         grader: needs a compiler for this slice, unless ``shipped`` has all programs.
@@ -88,7 +94,7 @@ def on_chips(
 
 
 def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
-    """Return the compiled program of one ask."""
+    """Return the compiled program of one request."""
     ask, seen = answer.ask, answer.finding
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if isinstance(seen, Fault):
@@ -108,7 +114,10 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return an earlier compilation of exactly this program. It has no lines if those of the source have moved since."""
+    """Return an earlier compilation, or None if its program differs from the program of ``seen``.
+
+    If lines of the source have moved since the compilation, the result has no line numbers.
+    """
     if not isinstance(made, Schedule):
         return made
     if made.program != seen.program:
@@ -134,7 +143,7 @@ def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
 
 
 def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, str]:
-    """Return the clock's timeline of the same program, or the reason why there is none."""
+    """Return the timeline that ``grader.clock`` computes for a program, or the reason why there is none."""
     try:
         return laid_out(seen.operations, timing), ""
     except Failure as failure:
@@ -142,7 +151,7 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return the clock's steps with both profiles, and why they differ; '' if they are equal."""
+    """Return a text on the step times with the clock's two profiles, and why they differ; '' if they are equal."""
     if timing is None:
         return ""
     return profiles_text(clock, laid_out(seen.operations, replace(timing, profile=other_profile(clock))))

@@ -33,16 +33,18 @@ Page = Annotated[Path | None, typer.Option("--html", help="write the pictures an
 
 def chip(
     name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul")],
-    on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; doctor lists them")],
-    mesh: Annotated[str, typer.Option("--mesh", help="another mesh, such as x=2,y=8")] = "",
-    shape: Annotated[str, typer.Option("--shape", "--dims", help="other sizes, such as B=8192,D=8192")] = "",
+    on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; shardlings doctor lists slices")],
+    mesh: Annotated[str, typer.Option("--mesh", help="a mesh in place of the exercise's, such as x=2,y=8")] = "",
+    shape: Annotated[
+        str, typer.Option("--shape", "--dims", help="sizes in place of the exercise's, such as B=8192,D=8192")
+    ] = "",
     html: Page = None,
     work: Work = None,
     isolation: Isolation = "none",
     course: CourseOption = None,
     student: Student = "",
     solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution, even if my function is written")
+        bool, typer.Option("--solution", help="use the solution's function, even if I wrote mine")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +79,7 @@ def chip(
 
 
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
-    """Return earlier compilations if there is no compiler here. Raises CourseError if they lack a program."""
+    """Return earlier compilations if this machine has no compiler. Raises CourseError if a program was not compiled."""
     problem = compiler_problem()
     if not problem:
         return None

@@ -1,4 +1,4 @@
-"""Programs compiled in a confined worker for chips that need not be present. Results are cached by content."""
+"""Compile programs in a confined worker, for chips that this machine need not have. Results are cached by content."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ from grader.wire.frames import BadFrame
 from grader.wire.schedule import Schedule, from_json
 from grader.wire.text import closest
 
-OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # versions of libtpu; as in pyproject.toml
+OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # oldest supported and first untested version of libtpu, as in pyproject.toml
 INSTALL = wing.install("[tpu]")
-LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of address space; CPU seconds for one program
-FORM = 3  # version of cached results; others are ignored
+# The compiler may use at least this many MiB of address space, and this many CPU seconds for one program.
+LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0
+FORM = 3  # cached results of other versions are ignored
 
 
 # Settings that keep libtpu from looking for a TPU.
 SETTINGS = {
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # libtpu would lock a file, although no TPU is used
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # without this setting, libtpu locks a file, even on a machine without a TPU
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -58,7 +59,7 @@ SETTINGS = {
 
 
 def extra() -> Extra:
-    """Return the extra access of the process that compiles: the compiler's files, and settings."""
+    """Return the additional access of the process that compiles: the compiler's files and environment variables."""
     return Extra(
         rooms=("wings/chip/inside",),
         serves="grader.wings.chip.inside.serve",
@@ -80,7 +81,7 @@ def compiler_version() -> str:
 
 
 def compiler_problem(version: str | None = None) -> str:
-    """Return why nothing can be compiled for a TPU here, in one line, or '' if it can."""
+    """Return the reason, in one line, why this machine cannot compile programs for TPUs; '' if it can."""
     version = compiler_version() if version is None else version
     if not version:
         return f"the TPU's compiler is not installed; {INSTALL}"
@@ -98,7 +99,9 @@ def can_compile_for(chip: str) -> list[str]:
 
 
 def slice_of(text: str) -> Slice:
-    """Return a slice that programs can be compiled for, by its name in the table, among TPUs, or in libtpu.
+    """Return a slice that programs can be compiled for.
+
+    The chip's name can be the name in the hardware table, Google's name, or libtpu's name.
 
     Raises CourseError with one line and a similar name if there is no such slice.
     """
@@ -119,13 +122,13 @@ def _near(text: str) -> str:
         return ""
     chip = name.partition(":")[0]
     near = closest(name, can_compile_for(chip)[:40], 0.4) if chip in CORES and ":" in name else None
-    return f"; did you mean {near}? doctor lists them" if near and near != name else ""
+    return f"; did you mean {near}? shardlings doctor lists the slices" if near and near != name else ""
 
 
 def topology_of(place: Placement) -> dict[str, Any]:
     """Return a slice for libtpu: its name, options, and each device's chip coordinates in mesh order.
 
-    If a chip is several devices, a fourth number says which.
+    If chips have several devices, a fourth number is the device's index within its chip.
     """
     shape, core = place.slice.shape, core_of(place.slice.chip)
     order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu puts axes of size 1 last
@@ -151,7 +154,7 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return SHA-256 over the code that canonicalizes programs and reads compiled ones: see ``code_of``."""
+    """Return SHA-256 over the code (by ``code_of``) that canonicalizes programs and reads compiled programs."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]
@@ -169,12 +172,12 @@ def code_of(text: str) -> str:
 
 
 class TpuCompiler:
-    """A worker that compiles programs for one slice. It starts on the first use.
+    """Compiles programs for one slice, in a worker that starts on the first use.
 
     Args:
         course: sets the limits. tier: isolation of the worker. on: the slice.
-        cache: the cache of results; by default the user's, which ``close`` closes.
-        worker: a worker shared with compilers for other slices; by default its own.
+        cache: the cache of results; by default the cache in the user's folder, which ``close`` closes.
+        worker: a worker shared with compilers for other slices; by default a new worker.
         remember: whether to cache results if no ``cache`` is given.
     """
 
@@ -190,7 +193,7 @@ class TpuCompiler:
         self._own = Cache(place, MOST) if place else None
         self.cache = cache or self._own
         self._lock = Lock()
-        self.made = self.found = 0  # compiled now; found in the cache
+        self.made = self.found = 0  # numbers of programs that were compiled, and that were found in the cache
 
     @property
     def versions(self) -> dict[str, str]:
@@ -202,7 +205,7 @@ class TpuCompiler:
             self._own.close()
 
     def fits(self, ask: Ask) -> str:
-        """Return why the mesh of an ask does not fit on the slice, or '' if it does."""
+        """Return why the mesh of a request does not fit on the slice, or '' if it does."""
         try:
             placed(self.on, ask.mesh)
         except ValueError as error:
@@ -210,9 +213,9 @@ class TpuCompiler:
         return ""
 
     def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
-        """Return the worker's answer for a program, or None if its mesh does not fit on the slice.
+        """Return the worker's answer for a program, or None if the mesh does not fit on the slice.
 
-        Asks with hidden inputs give None, too, because their program is compiled for the other inputs.
+        The result is None for a request with hidden inputs, because only the program for public inputs is compiled.
         """
         if ask.secret or self.fits(ask):
             return None
@@ -229,7 +232,7 @@ class TpuCompiler:
             self.made += 1
             if self.cache and lasts(answer):
                 self.cache.put(key, lzma.compress(json.dumps(answer).encode(), preset=1))
-                self.cache.write()  # at once, because a compilation takes seconds
+                self.cache.write()  # write at once, because the answer took seconds to compile
             return answer
 
     def _remembered(self, key: bytes) -> dict[str, Any] | None:
@@ -238,7 +241,7 @@ class TpuCompiler:
         return answer if _readable(answer) else None
 
     def _compile(self, asked: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-        """Compile a program. If it ends the worker, try again once, in a new worker."""
+        """Compile a program. If the worker dies, try again once, in a new worker."""
         if problem := compiler_problem():
             raise NoCompiler(problem)
         reason = words = ""
@@ -254,7 +257,7 @@ class TpuCompiler:
 
 
 def compile_program(worker: Worker, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """Return the compiler's answer for one program, from a worker with ``extra``. Raises WorkerDied."""
+    """Return the compiler's answer for one program. The worker must have the access ``extra``. Raises WorkerDied."""
     worker.await_ready()
     seconds = worker.limits.run_seconds
     worker.send(b"!" + frames.pack({"ask": ask, "on": on, "seconds": seconds}, [program]))
@@ -267,12 +270,12 @@ def _versions() -> dict[str, str]:
 
 
 def lasts(answer: dict[str, Any]) -> bool:
-    """Return whether compiling again would give the same answer: it is neither a grader fault nor a timeout."""
+    """Return whether an answer can be cached: it is valid, and neither a grader fault nor a timeout."""
     return "broken" not in answer and answer.get("fault", {}).get("kind") != "timeout" and _readable(answer)
 
 
 def _readable(answer: Any) -> bool:
-    """Return whether it has the form of a worker's answer."""
+    """Return whether an object has the form of a worker's answer."""
     if not isinstance(answer, dict) or len(answer) != 1:
         return False
     if "schedule" in answer:
@@ -295,14 +298,14 @@ class Shipped:
     """Compilations of the course's own references, as written by ``docs/make_chip_tables.py``.
 
     Attributes:
-        made: schedules or faults by ``name_of``.
+        made: a schedule or a fault for each name that ``name_of`` returns.
     """
 
     made: dict[str, Schedule | Fault] = field(default_factory=dict)
 
     @classmethod
     def of(cls, course: Course) -> Shipped:
-        """Return those of this course; empty if it ships none, or none that can be read."""
+        """Return the compilations that the course's files include; empty if there are none or they cannot be read."""
         path = course.root / SHIPPED
         try:
             data = json.loads(lzma.decompress(path.read_bytes()))

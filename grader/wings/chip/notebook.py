@@ -27,13 +27,13 @@ def chip(
     mesh: Mapping[str, int] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> None:
-    """Compile one exercise's functions for a TPU that need not be present, and show the schedule beside the clock's.
+    """Compile an exercise's functions for a TPU slice, without a TPU. Show the compiler's and the clock's schedules.
 
     Args:
         name: the exercise, or one of its tasks.
         on: the slice, "v5e:2x4".
-        namespace: where its tasks are defined; by default the caller's globals.
-        mesh, dims: used instead of the exercise's. Nothing runs, so sizes may be as large as in papers.
+        namespace: where the exercise's tasks are defined; by default the caller's globals.
+        mesh, dims: replace the exercise's mesh and sizes. Nothing runs, so sizes may be as large as in papers.
     """
     from rich.console import Console
 
@@ -48,7 +48,7 @@ def chip(
 def compiled(
     name: str, namespace: dict[str, Any], on: str, mesh: Mapping[str, int] | None, dims: Mapping[str, int]
 ) -> list[OnChip]:
-    """Return the notebook's own functions, compiled for a slice. Raises CourseError in one line, like the command."""
+    """Return the notebook's own functions, compiled for a slice. Raises CourseError with one line of text."""
     course, place = course_around(), slice_of(on)
     if problem := compiler_problem():
         raise NoCompiler(problem)

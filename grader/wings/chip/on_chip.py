@@ -15,9 +15,11 @@ from grader.reports.explained import show_sizes
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 
-OVERLAPPED = 0.9  # a collective counts as overlapped if at least this fraction of its time is
-FACTOR = 10  # larger ratios of two times are not shown as percentages
-STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25  # relative differences that are reported
+OVERLAPPED = 0.9  # a collective counts as overlapped if at least this fraction of its time overlaps with compute
+FACTOR = 10  # if one time is more than FACTOR times another time, their difference is not shown as a percentage
+# Larger differences between compiler and clock are reported: in the step's time, in the overlapped part of the
+# communication, and in the memory. All are fractions.
+STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,11 @@ class OnChip:
 
     Attributes:
         on: the slice, "v5e:2x4".
-        schedule: the compiler's schedule. timeline: the schedule in time. unreplayed: why there is no timeline.
-        clock: the clock's own timeline, on the same slice. untimed: why there is none.
-        profiles: the clock's steps with both profiles, and why they differ; empty if they are equal.
+        schedule: the compiler's schedule. timeline: the schedule with times. unreplayed: the reason if ``timeline`` is
+            None.
+        clock: the timeline that ``grader.clock`` computes for the slice. untimed: the reason if ``clock`` is None.
+        profiles: text that compares the clock's step times with the profile "ideal" and with the chip's profile; empty
+            if the times are equal.
         source: the collectives as written in the program.
         fault: why nothing was compiled.
     """
@@ -56,7 +60,7 @@ class OnChip:
 
     @property
     def lines(self) -> dict[str, Timeline]:
-        """The available timelines, by their maker."""
+        """The available timelines, by a name that says who made each: the compiler or the clock."""
         found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
         return {name: line for name, line in found.items() if line is not None}
 
@@ -72,7 +76,7 @@ class Counted:
 
 
 def counted(line: Timeline) -> list[Counted]:
-    """Return the counts by kind, in the order in which kinds occur."""
+    """Return the numbers of collectives of each kind, in the order in which kinds occur."""
     found = []
     for kind, share in line.shares().items():
         of = [c for c in line.collectives if c.kind == kind]
@@ -86,16 +90,16 @@ def plural(kind: str, count: int) -> str:
 
 
 def overlap_text(one: Counted) -> str:
-    """Return the overlapped part of the time of all runs, and the number of runs that overlap nearly all of theirs."""
+    """Return text on a kind of collective: the overlapped part of its time, and how many runs overlap almost fully."""
     share = one.share
     part = (
         f"{show_time(share.hidden)} of the {show_time(share.total)} of {plural(one.kind, one.runs)} ({share.part:.0%})"
     )
-    return f"{part}; {one.overlapped} of {one.runs} overlap for {OVERLAPPED:.0%} of their time or more"
+    return f"{part}; {one.overlapped} of these {one.runs} collectives overlap with compute for at least {OVERLAPPED:.0%} of their time"
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
-    """Yield word and text of every fact about the compiler's schedule."""
+    """Yield (label, text) of every fact about the compiler's schedule."""
     line, schedule = about.timeline, about.schedule
     if schedule is None:
         return
@@ -106,7 +110,8 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
             what = "a matmul waits" if joined == 1 else f"{joined} matmuls wait"
             yield (
                 "joined",
-                f"{what} for a collective, because one kernel multiplies and adds; in the program only the sum waits",
+                f"{what} for a collective, because one kernel computes both the matmul and the sum; "
+                "in the source program only the sum waits",
             )
         if not line.collectives:
             yield "overlap", "none: the program has no collectives"
@@ -126,12 +131,12 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
 
 
 def differences(about: OnChip) -> list[str]:
-    """Return lines on differences between the compiler and the clock that exceed the limits."""
+    """Return lines about large differences between the compiler's schedule and the timeline of ``grader.clock``."""
     return [*_kinds_apart(about), *_times_apart(about), *_memory_apart(about)]
 
 
 def _kinds_apart(about: OnChip) -> Iterator[str]:
-    """Yield a line if the compiler replaced the source's collectives by others."""
+    """Yield a line if the compiler replaced collectives of the source by other collectives."""
     line, clock = about.timeline, about.clock
     if line is None or clock is None:
         return
@@ -181,7 +186,7 @@ def _apart(compiled: int, ours: int) -> float:
 
 def _both(compiled: int, ours: int) -> str:
     by = f" ({(compiled - ours) / ours:+.0%})" if ours and compiled <= FACTOR * ours else ""
-    return f"{show_time(compiled)} by the compiler's cycles, {show_time(ours)} by the clock{by}"
+    return f"{show_time(compiled)} by the TPU compiler's cycles, {show_time(ours)} by the course's clock{by}"
 
 
 def exposed_lines(line: Timeline) -> list[str]:

@@ -1,4 +1,4 @@
-"""A compiled program on a terminal: facts, and the compiler's schedule above the clock's on one time scale."""
+"""A compiled program on a terminal: facts, then the compiler's timeline above the clock's, on one time scale."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> Non
         print_lanes(lines, console)
         paper.line(paper.text(legend(lines.values())), indent=2)
     if about.untimed:
-        paper.line(paper.text(f"the clock has no timeline: {about.untimed}", "yellow"), indent=2)
+        paper.line(
+            paper.text(f"the course's clock has no timeline of this program: {about.untimed}", "yellow"), indent=2
+        )
     apart = differences(about)
     word = "differs" if apart else "agrees"
     for text in apart or (["the compiler and the clock"] if len(lines) == 2 else []):

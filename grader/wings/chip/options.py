@@ -16,7 +16,7 @@ def compiler_at(name: str, processes: int, course: Course, tier: str, remember: 
     """Return the compiler for a backend's slice. Raises CourseError if the slice or its compiler is missing."""
     place = slice_of(name.partition(":")[2])
     if processes > 1:
-        raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
+        raise CourseError(f"--processes shares simulated devices: use it with --backend cpu, not {name}")
     if problem := compiler_problem():
         raise NoCompiler(f"--backend {name}: {problem}")
     return TpuCompiler(course, tier, place, remember=remember)
@@ -31,14 +31,14 @@ def compiler_line(version: str | None = None) -> MachineCheck:
     """Return a line about the TPU compiler and the slices that it supports."""
     version = compiler_version() if version is None else version
     if problem := compiler_problem(version):
-        return MachineCheck("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
+        return MachineCheck("TPU compiler", False, f"{problem} (needed by shardlings chip and --backend tpu:SLICE)")
     return MachineCheck(
         "TPU compiler", True, f"libtpu {version}, no TPU needed, compiles for {'; '.join(map(shown_slices, CORES))}"
     )
 
 
 def shown_slices(chip: str) -> str:
-    """Return ``v5e:1x1 2x2 2x4``. For a chip in cubes, return the small slices and a text about the others."""
+    """Return ``v5e:1x1 2x2 2x4``. If slices consist of cubes of chips, list small slices and describe all others."""
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))

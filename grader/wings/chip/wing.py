@@ -1,4 +1,4 @@
-"""The wing of ``chip``, also for notebooks, with ``--backend tpu:SLICE`` and a line for ``doctor``."""
+"""The wing of ``chip`` (command and notebooks), of ``--backend tpu:SLICE`` and of a line for ``doctor``."""
 
 from __future__ import annotations
 

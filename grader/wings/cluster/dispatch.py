@@ -22,8 +22,8 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # after this many workers ended while grading a submission, the submission is not sent again
-AHEAD = 2  # submissions queued at a worker, so that the worker never waits
+MOST_LOST = 5  # if this many workers end while they grade a submission, the submission is given up
+AHEAD = 2  # a worker gets this many more submissions than it has threads, so that no thread waits for work
 
 
 class ClusterError(CourseError):
@@ -82,7 +82,7 @@ class Link(Protocol):
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
-        """Return (number of the request, result) of the next result, or None after this many seconds without one."""
+        """Return (number of the request, result) of the next result; None if no result arrives within ``seconds``."""
         ...
 
     def drop(self, number: int) -> None:
@@ -90,7 +90,7 @@ class Link(Protocol):
         ...
 
     def leave(self, workers: list[str], key: str) -> None:
-        """Make these workers delete a course. Waits only a short time."""
+        """Make these workers delete a course. The call waits only a short time."""
         ...
 
 
@@ -137,11 +137,12 @@ class Dispatch:
         self.link, self.kit, self.fingerprint, self.tell, self.patience, self.clock = (
             link, kit, fingerprint, tell, patience, clock,
         )  # fmt: skip
-        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # distinguishes batches with equal courses
+        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # two batches of one course need different keys
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
-        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # request -> worker, function, submission
+        # By a request's number: the worker's address, the called function's name, and the submission, if there is one.
+        self.requests: dict[int, tuple[str, str, Job | None]] = {}
         self.usable_at = clock()
         self.proved = False  # whether any worker was ready to grade
 
@@ -198,7 +199,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker can grade and, except if all were refused, ``patience`` is over."""
+        """Raise ClusterError if no worker can grade: at once if all are refused, else when ``patience`` ends."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -215,7 +216,7 @@ class Dispatch:
             raise ClusterError(self._nobody("no worker is left"))
 
     def _nobody(self, what: str) -> str:
-        silent = [f"{m.called} gives no sign of life" for m in self.members.values() if self._silent(m)]
+        silent = [f"{m.called} does not answer" for m in self.members.values() if self._silent(m)]
         why = [*self.refusals.values(), *silent]
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
@@ -262,8 +263,8 @@ class Dispatch:
     def _next(self, member: Member) -> Job | None:
         """Return the next submission for this worker, or None.
 
-        First come submissions that another worker lost, then new submissions. An idle worker then gets a submission
-        that another worker has had for a long time.
+        Submissions that another worker lost come first, then new submissions. If no submission waits, an idle worker
+        gets a submission that another worker has had for a long time.
         """
         while self.again:
             job = self.again.popleft()
@@ -298,7 +299,10 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """Handle a request that will get no result: send its submission again, or give it up after MOST_LOST losses."""
+        """Handle a request that will get no result.
+
+        Queue the request's submission again, or give it up after MOST_LOST lost workers.
+        """
         _, _, job = self._over(number)
         self.link.drop(number)
         if job is None or job.student not in self.left:
@@ -319,7 +323,7 @@ class Dispatch:
             if what != "grade":
                 member.state = "new"
             return
-        if isinstance(what_came, Exception):  # a fault of the worker itself: called functions handle their own errors
+        if isinstance(what_came, Exception):  # the worker failed; its functions handle their own errors
             if what == "about":
                 self._over(number)
                 self._refuse(member, _cannot_be_asked(what_came))
@@ -335,11 +339,11 @@ class Dispatch:
                 self._admit(member, About.unpacked(what_came))
             else:
                 self._prepared(member, Answer.unpacked(what_came))
-        except NotUnderstood:  # refusing the worker sends its submissions to other workers
+        except NotUnderstood:  # the worker is refused, and other workers get its submissions
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
-        """Send the course to a worker with this machine's versions and a working sandbox. Refuse other workers."""
+        """Send the course to a worker if it has this machine's versions and a working sandbox, else refuse it."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
@@ -359,7 +363,7 @@ class Dispatch:
             member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
-        if answer.absent:  # a new process without the course runs at this address
+        if answer.absent:  # a new worker process, which does not have the course, runs at this address
             self._lost(number, "it was restarted", counts=False)
             member.state = "new"
             return
@@ -390,5 +394,5 @@ class Dispatch:
 
 def _cannot_be_asked(error: Exception) -> str:
     if isinstance(error, ImportError | AttributeError):
-        return f"has no usable shardlings ({error}): {wing.install('[cluster]')}, on both machines"
+        return f"has no usable shardlings ({error}): {wing.install('[cluster]')}, here and on the worker's machine"
     return f"cannot answer: {type(error).__name__}: {error}"

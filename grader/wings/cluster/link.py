@@ -34,9 +34,10 @@ class Dask:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        for name in ("distributed", "tornado", "asyncio"):  # this module reports errors of these packages in one line
+        # Silence the loggers of these packages, because this module reports the packages' errors.
+        for name in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        # distributed warns about differing versions. ``Dispatch`` checks all versions that matter.
+        # The package distributed warns about differing versions. ``Dispatch`` checks all versions that matter.
         warnings.filterwarnings("ignore", module="distributed")
         _expect_usable(address)
         try:
@@ -131,7 +132,7 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # ``_run`` does not wait until a worker has graded
+            if workers and self.client.status == "running":  # ``_run`` calls ``leave`` even while a worker grades
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,

@@ -1,7 +1,7 @@
 """Data between the grading process and the workers: JSON, which the receiver validates.
 
-First a worker gets the needed part of the course, with hidden data. Then it gets submissions, one by one, and returns
-reports.
+First a worker gets the needed part of the course, with hidden data. Then each request to the worker has one submission,
+and the answer has its report.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Parcel(BaseModel):
 
 
 class Kit(Parcel):
-    """Everything that a worker needs to grade these exercises.
+    """Everything that a worker needs to grade the exercises ``names``.
 
     Attributes:
         config: the course's configuration with its seed, as JSON.
         files: the files in the solution folders of the exercises' modules, by path below the course's root.
-        digest: the course's digest for these exercises.
+        digest: the course's digest for the exercises.
         tier: isolation tier for the submissions.
         remember: whether a worker grades equal submissions of this class only once.
     """
@@ -121,7 +121,7 @@ def packed(submission: Submission) -> bytes:
         "notes": submission.notes,
         "digest": submission.digest,
     }
-    return zlib.compress(json.dumps(data).encode(), 1)  # json.dumps escapes lone surrogates, which UTF-8 lacks
+    return zlib.compress(json.dumps(data).encode(), 1)  # json.dumps escapes lone surrogates, which UTF-8 cannot encode
 
 
 def unpacked(data: bytes) -> Submission:

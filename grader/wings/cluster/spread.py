@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grader.batch.grade import Grader
 from grader.common.result import Report
+from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.sandbox.tiers import TIERS, NoIsolation, best_tier
@@ -16,7 +17,7 @@ from grader.wings.cluster.parcel import Kit
 
 
 class Spread(Grader):
-    """Grades batches on workers that give the verdicts of this machine.
+    """Grades batches on workers, which give the same verdicts as this machine.
 
     Args:
         tier: isolation tier on each worker. This machine need not support the tier.
@@ -70,10 +71,18 @@ class Spread(Grader):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """Settings of a cluster, with a method that makes a grader for the cluster."""
+    """Settings of a cluster, see ``batch.backends.Elsewhere``."""
 
     address: str
     tell: Callable[[str], None]
+
+    def refuse(self, jobs: int | None, *, beside: bool) -> None:
+        if beside:
+            raise CourseError("--cluster goes with simulated devices alone: leave --backend and --processes out")
+        if jobs:
+            raise CourseError(
+                "with --cluster leave -j out: dask worker --nthreads sets how many submissions a worker grades at once"
+            )
 
     def tier_of(self, asked: str) -> str:
         return tier_of(asked)
@@ -83,7 +92,7 @@ class OnCluster:
 
 
 def tier_of(asked: str) -> str:
-    """Return the workers' isolation tier: the tier ``asked``, else this machine's. Raises NoIsolation, ClusterError."""
+    """Return the workers' tier: ``asked``, else the best tier of this machine. Raises NoIsolation, ClusterError."""
     if asked in TIERS:
         return asked
     try:

@@ -1,8 +1,8 @@
 """The functions that run on a worker: describe the worker, take a course and grade its solutions, grade submissions.
 
-The grading process calls only these functions on workers, by name, so that no code travels. They take and return bytes.
-A worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch
-ends, when the worker ends, or after LEASE seconds without a request.
+The grading process calls only these functions on workers, by name, so that no code travels. These functions take and
+return bytes. A worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder
+when the batch ends, when the worker ends, or after LEASE seconds without a request.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Bench:
 
 
 _benches: dict[str, Bench] = {}
-_proved: set[str] = set()  # canary keys of exercises whose reference got full marks in this process
+_proved: set[str] = set()  # canary keys of exercises whose reference solution got full marks in this process
 _lock = threading.RLock()
 
 
@@ -88,7 +88,7 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
 
 
 def grade(key: str, work: bytes) -> bytes:
-    """Grade one submission. Return an ``Answer`` with its report."""
+    """Grade one submission. Return an ``Answer`` with the submission's report."""
     with _at_work(key) as bench:
         if bench is None:
             return Answer(absent=True).packed()
@@ -100,21 +100,21 @@ def grade(key: str, work: bytes) -> bytes:
 
 
 def leave(key: str) -> None:
-    """End a course's processes in any state, and delete the course's files."""
+    """End a course's processes, even while they grade, and delete the course's files."""
     with _lock:
         bench = _benches.pop(key, None)
         if bench is None:
             return
         bench.given_up, active = True, bench.active
     bench.grader.retire()
-    if not active:  # otherwise the last request that uses the course closes it
+    if not active:  # close now, because no request is left that would close the course
         bench.close()
 
 
 def _problem(bench: Bench, kit: Kit) -> str:
     try:
         if (digest := bench.course.digest(kit.names)) != kit.digest:
-            return f"its digest of the course is {digest[:12]}, not {kit.digest[:12]}"
+            return f"its copy of the course has the digest {digest[:12]}, not {kit.digest[:12]}"
         left = {n: k for n in kit.names if (k := canary.key_of(bench.grader, n)) not in _proved}
         problem = canary.examine(bench.grader, list(left)) if left else ""
     except Exception as error:  # for example, the course does not load or the sandbox does not start

@@ -1,7 +1,7 @@
-"""The wing of ``grade --cluster``."""
+"""The wing of the option ``--cluster``."""
 
 from __future__ import annotations
 
 from grader.wing import Wing
 
-WING = Wing(cluster="spread")
+WING = Wing(options={"--cluster": "options.CLUSTER"})

@@ -1,1 +1,1 @@
-"""Real devices, on which the grader also runs programs to compare their values with those of simulated devices."""
+"""Real devices, which run programs in addition to simulated devices, so that the grader can compare the values."""

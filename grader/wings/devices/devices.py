@@ -1,8 +1,9 @@
 """Run programs on real devices, or on the devices of several processes, in addition to simulated devices.
 
-A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. From real devices come
-only values. So a real compiler cannot cost a point, and a check without values needs no real device. If a mesh needs
-more devices than are available, or the devices cannot run the program, the values from real devices are ``Unseen``.
+A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. Real devices supply
+only values. So the compiler of a real device cannot cost a student a point, and a check without values needs no real
+device. If a mesh needs more devices than are available, or the devices cannot run the program, the values from real
+devices are ``Unseen``.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from grader.wings.devices.backends import CPU, Backend
 from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
-WALL = 180.0  # the most seconds of wall time for a program, because devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # the most rounds of timing, and the most calls in a round
+WALL = 180.0  # limit of wall time in seconds for a program, because devices may wait for each other forever
+ROUNDS, CALLS = 7, 20  # at most 7 rounds of timing, with at most 20 calls each
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -39,18 +40,19 @@ class NoDevices(CourseError):
 
 
 class RealDevices:
-    """The devices of one backend on this machine. Several processes may share one mesh. Runs one program at a time.
+    """The devices of one backend on this machine. Several processes may share one mesh. One program runs at a time.
 
     Args:
         backend: the kind of devices.
-        tier: isolation of the processes. They run without isolation if the sandbox prevents access to an accelerator.
-        limits: limits on a program.
+        tier: isolation of the processes. If the sandbox prevents access to an accelerator, the processes run without
+            isolation.
+        limits: the limits for each program.
         simulated: number of devices that a CPU simulates, over all processes.
         processes: number of processes that share the mesh.
         tell: called with one line if processes are less confined than requested.
 
     Attributes:
-        times: whether programs are also timed on the devices.
+        times: whether to time programs on the devices.
         kind, count: the name that a device reports, and the number of devices.
 
     Raises NoDevices.
@@ -78,8 +80,8 @@ class RealDevices:
             found = without
         elif processes > 1 and tier != "none":
             tell(
-                "processes of one mesh use the network, so those that run programs are not confined, "
-                "but learner Python is"
+                "processes of one mesh use the network, so the processes that run programs "
+                "are not confined, but learner Python is"
             )
         if "problem" in found:
             self.close()
@@ -105,10 +107,10 @@ class RealDevices:
     def outputs(
         self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
     ) -> list[list[list[Sharded]]]:
-        """Return these devices' shards of the results for each of the ask's inputs, see ``Observation.elsewhere``.
+        """Return these devices' shards of the results for each input of ``ask``, see ``Observation.elsewhere``.
 
         Args:
-            request: the ask as a request to the process that runs programs.
+            request: the request ``ask``, in the form that the process which runs programs receives.
             seen: the program's observation on simulated devices.
         """
         need = prod(ask.mesh.values())
@@ -125,7 +127,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds of a call in each round, by the slowest process; or the reason why there are none."""
+        """Return the seconds of a call for each round in the slowest process, or why the program was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
@@ -149,7 +151,7 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return each process's answer, or the reason why a process has no answer. If one dies, try once more."""
+        """Return each process's answer, or why one is missing. If a process dies, ask all processes once more."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
@@ -180,7 +182,10 @@ class RealDevices:
         return next((one for one in found if "problem" in one), found[0])
 
     def _each(self, do: Callable[[Worker], T]) -> list[T]:
-        """Call ``do`` for all processes in parallel. If a process dies, end all, because they would wait, and raise."""
+        """Call ``do`` for all processes in parallel.
+
+        If a process dies, end all processes and raise WorkerDied, because the others would wait for the process.
+        """
         running = [self._pool.submit(do, worker) for worker in self.workers]
         try:
             return [future.result() for future in running]
@@ -223,8 +228,8 @@ def why_not(backend: Backend, problem: str) -> str:
     if backend.name == "tpu" and held:
         who = f"process {held[1]}" if held[1] else "another process"
         return (
-            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none "
-            "runs remove /tmp/libtpu_lockfile"
+            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it); if no process "
+            "holds the TPU, remove /tmp/libtpu_lockfile"
         )
     what = {"gpu": "GPU", "tpu": "TPU"}.get(backend.name, backend.name)
     return f"{asked}: JAX finds no {what} here ({reason}); {backend.install or 'see shardlings doctor'}"

@@ -1,7 +1,7 @@
 """The files and settings of this machine that a process needs to use an accelerator.
 
-Only the process that runs programs on the accelerator gets access, never learner Python. Such a process may read
-``/proc`` and ``/sys``, which drivers read. Such a process has no limit on address space, because drivers reserve more
+Only the process that runs programs on the accelerator gets access, never learner Python. This process may read
+``/proc`` and ``/sys``, which drivers read. This process has no limit on address space, because drivers reserve more
 than the machine's memory.
 """
 
@@ -27,7 +27,7 @@ class Driver:
     fixed: tuple[tuple[str, str], ...] = ()
 
 
-SHARED = "/dev/shm"  # memory that processes of the driver share
+SHARED = "/dev/shm"  # shared memory, which a GPU's or TPU's driver uses
 EVERY = ("/proc", "/sys", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/hosts")
 DRIVERS = {
     "gpu": Driver(
@@ -74,7 +74,7 @@ def readable(backend: Backend) -> list[str]:
 
 
 def writable(backend: Backend) -> list[str]:
-    """Return the driver's existing paths that may be written: the devices."""
+    """Return the driver's existing paths that may be written, mostly device files."""
     driver = DRIVERS.get(backend.name)
     return _there(driver.write) if driver else []
 
@@ -85,7 +85,10 @@ def present(backend: Backend) -> bool:
 
 
 def settings(backend: Backend) -> dict[str, str]:
-    """Return the environment variables to pass on: those that the driver reads, as they are, and fixed ones."""
+    """Return environment variables for the process.
+
+    The variables are this machine's variables that the driver reads, and the driver's ``fixed`` variables.
+    """
     driver = DRIVERS.get(backend.name)
     if driver is None:
         return {}

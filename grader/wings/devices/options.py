@@ -16,7 +16,7 @@ from grader.wings.devices.devices import NoDevices, RealDevices
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> RealDevices | None:
-    """Return the requested devices, or None for simulated ones in one process. Raises CourseError."""
+    """Return the requested devices, or None for simulated devices in one process. Raises CourseError."""
     try:
         backend = backend_of(name)
     except UnknownBackend as error:
@@ -29,7 +29,7 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
         raise CourseError("devices that are not simulated need processes of their own, and this system cannot fork")
     note = (lambda text: None) if quiet else (lambda text: tell("note", text))
     devices = RealDevices(backend, tier, course.config.limits, course.config.devices, processes, note)
-    note(f"values come from {devices.text}, all other facts from simulated devices")
+    note(f"the values of results come from {devices.text}, all other facts from simulated devices")
     return devices
 
 
@@ -42,7 +42,9 @@ def accelerator(backend: Backend) -> MachineCheck:
     """Check that programs can run on devices of this backend. Device files are checked first, because JAX is slow."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
-        return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
+        return MachineCheck(
+            name, False, f"JAX has no driver for this device; on a machine with the device, run: {backend.install}"
+        )
     if not drivers.present(backend):
         return MachineCheck(name, False, "its driver's package is installed, but there is no such device")
     try:

@@ -88,9 +88,11 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
 
 
 def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
-    """Write the zip. Return a message about it."""
+    """Write the zip. Return a message for the user: how many points to set on Gradescope."""
     write_zip(course, names, path, isolation=isolation)
-    return f"set the assignment to {points(course, names):g} points; the bonus of extensions counts on top of them"
+    return (
+        f"set the assignment to {points(course, names):g} points; extensions give extra credit on top of these points"
+    )
 
 
 def points(course: Course, names: list[str]) -> float:
@@ -209,7 +211,10 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 
 
 def not_graded() -> dict[str, Any]:
-    """Return results that Gradescope shows as a failure. They have no score and no tests: empty tests mean 0 points."""
+    """Return results that Gradescope shows as a failure.
+
+    The results have no score and no list of tests, because an empty list of tests means 0 points.
+    """
     return {
         "output": "The grader itself failed, and the staff will review it. Your submission is safe.",
         "output_format": "text",

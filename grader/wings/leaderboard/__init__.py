@@ -1,1 +1,1 @@
-"""A class's leaderboard: step times by the clock, under names that the learners chose."""
+"""A class's leaderboard: step times that ``grader.clock`` computes, under names that the learners chose."""

@@ -1,4 +1,4 @@
-"""A class's leaderboard: the students who set a leaderboard_name, in the order of the clock's step times.
+"""A class's leaderboard: the students who set a leaderboard_name, in the order of the step times from ``grader.clock``.
 
 The leaderboard shows only names that students chose. These names are untrusted, and a chosen name must not be the name
 of a person in the class.
@@ -96,7 +96,10 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether a name may mean a person: one has all words of the other, or both differ only in blanks."""
+    """Return whether a name may mean a person: one of the two names has all words of the other name.
+
+    A name that differs from the person's name only in blanks may also mean the person.
+    """
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 

@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def leaderboard(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports that grade wrote")],
     exercise: Annotated[
         str,
         typer.Option(
@@ -27,7 +27,7 @@ def leaderboard(
         ),
     ] = "",
     file: Annotated[
-        Path | None, typer.Option("--file", help="the page to write; default: OUT/leaderboard.html")
+        Path | None, typer.Option("--file", help="write the page to this file; default: OUT/leaderboard.html")
     ] = None,
     roster: RosterOption = None,
     as_json: AsJson = False,

@@ -1,4 +1,5 @@
 """Predicted and measured times of a few fixed programs on the available devices. Predictions are not graded.
 
-In: a prediction, made before measuring. Out: times of calls, and a fitted model. Programs run in their own process.
+A learner first predicts times, then measures: the wing times calls, and fits a model to the times. Programs run in a
+separate process.
 """

@@ -47,7 +47,9 @@ def predict(
         str, typer.Option("--on", help="predict a step (step=9us) of any task on a slice, such as v5e:2x4")
     ] = "",
     mesh: Annotated[str, typer.Option("--mesh", help="with --on: the mesh, such as x=4,y=2")] = "",
-    dims: Annotated[str, typer.Option("--dims", help="with --on: other sizes, such as I=8192")] = "",
+    dims: Annotated[
+        str, typer.Option("--dims", help="with --on: sizes in place of the exercise's, such as I=8192")
+    ] = "",
     work: Work = None,
     course: CourseOption = None,
     as_json: AsJson = False,
@@ -82,15 +84,16 @@ def predict(
     else:
         for case in cases_on(found["count"]):
             say(f"  {case.program:10} {case.size_text:>7}  {show_seconds(case.seconds(line, found['count'])):>8}")
-        others = f", beside that of {clean(before[-1].at, 40)}; the newest counts" if before else ""
-        marked = "; marked as made after a measurement of these programs" if late else ""
+        newest = "; the file also has your prediction of {}; the newest prediction counts"
+        others = newest.format(clean(before[-1].at, 40)) if before else ""
+        marked = "; the file notes that you had measured these programs before" if late else ""
         say(f"kept in {journal.path} for {devices}{others}{marked}")
 
 
 def predict_step(
     course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
 ) -> None:
-    """Store a prediction of a step's time on a slice; without numbers, show stored ones. Raises CourseError."""
+    """Store a prediction of a step's time on a slice; without numbers, show stored predictions. Raises CourseError."""
     exercise, task = chosen(course, name)
     tasks = list(dict.fromkeys(call.task.name for call in calls_of(exercise, task)))
     if len(tasks) > 1:
@@ -112,7 +115,7 @@ def predict_step(
     if as_json:
         print_json({"kept": str(path)})
     else:
-        say(f"kept in {path}; now: shardlings explain {command}, or with --backend tpu for the time of a chip")
+        say(f"kept in {path}; now: shardlings explain {command}; add --backend tpu for the time of a chip")
 
 
 def option_text(name: str, sizes: Mapping[str, int]) -> str:
@@ -143,7 +146,7 @@ def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
     ends = found[:1] if len(found) < 2 else [found[0], found[-1]]
     return "; then ".join(
         f"{show_seconds(one.seconds)} ({clean(one.at, 40)})"
-        + (f", {one.seconds / clock:.2g} of the clock's" if clock else "")
+        + (f", {one.seconds / clock:.2g} of the time by the course's clock" if clock else "")
         for one in ends
     )
 
@@ -206,14 +209,14 @@ def beside(course: Course, name: str, work: Path | None) -> Path:
     """Return the learner's folder for the exercise PROFILED. Raises CourseError if ``name`` is not PROFILED."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
-            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. How long a step of yours takes on a slice: "
+            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. To predict a step of your function on a slice: "
             f"shardlings predict {name} step=9us --on v5e:2x4"
         )
     return folder_of(course, PROFILED, work)
 
 
 def line_of(numbers: Sequence[str]) -> TimeModel:
-    """Return the model in ``alpha=2us beta=3GB/s flops=40GFLOP/s``, in any order. Raises CourseError."""
+    """Parse a model from texts such as ``alpha=2us beta=3GB/s flops=40GFLOP/s``, in any order. Raises CourseError."""
     found: dict[str, float] = {}
     for text in numbers:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -256,7 +259,7 @@ def describe(found: dict[str, Any]) -> str:
 def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
     """Show the programs to predict, and the stored predictions."""
     n = found["count"]
-    say(f"On {describe(found)}, N = {n}, each of these is run by every device:\n")
+    say(f"On {describe(found)}, N = {n}, every device runs each of these programs:\n")
     say(source() + "\n")
     for case in cases_on(n):
         if case.program == "matmul":
@@ -293,12 +296,16 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
         )
     say("\nmeasured: the median; spread: of the middle half of the calls; ratio: measured / predicted")
     for name, value in vars(fitted).items():
-        lost = "smaller than the spread" if n > 1 else "not measurable on one device"
+        lost = (
+            "unknown: its effect is smaller than the spread of the measured times"
+            if n > 1
+            else "not measurable on one device"
+        )
         say(f"fitted   {name} = {lost if value is None else show(float(f'{value:.3g}'), NUMBERS[name][0])}")
     slow = max(measured, key=lambda one: one.first / one.typical)
     say(
-        f"the first {slow.case.program} of {slow.case.size_text} took {show_seconds(slow.first)}: it compiled, "
-        f"{slow.first / slow.typical:.0f} times as long as the others"
+        f"the first call of {slow.case.program} with {slow.case.size_text} took {show_seconds(slow.first)}, "
+        f"{slow.first / slow.typical:.0f} times as long as the other calls, because it also compiled the program"
     )
     if median(one.spread for one in measured) > 0.3:
         say("The spread is large: something else is running here. End it and profile again.")
@@ -317,11 +324,11 @@ def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     """Show what JAX's profiler recorded for the largest case of each program."""
     if folder is None:
         return
-    say("by the profiler, of one call of the largest program on one device, waiting included:")
+    say("times by JAX's profiler: one call of each program at its largest size on one device, waiting included")
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:
-        say("  the trace has no readable event; open it")
+        say("  shardlings can read no event of this trace; open the trace yourself")
     say(f"wrote {folder}; open its trace.json.gz at https://ui.perfetto.dev")
 
 

@@ -16,7 +16,7 @@ from grader.wings.predict.process import NotMeasured
 
 @dataclass(frozen=True)
 class Prediction:
-    """A prediction. ``late``: whether the programs had been measured on these devices before."""
+    """A prediction. ``late``: whether the learner had measured the programs on these devices before predicting."""
 
     at: str
     line: TimeModel

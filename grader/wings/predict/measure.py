@@ -1,4 +1,7 @@
-"""The timing program, which ``process`` starts as a process. It prints one JSON object and runs no learner code."""
+"""The timing program, which ``process`` starts as a process.
+
+The program prints one JSON object and runs no learner code.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,15 @@ from grader.wings.predict.cases import Case, cases_on
 from grader.wings.predict.programs import on_devices
 
 LEAST, MOST, SECONDS = 5, 30, 0.5
-"""Fewest and most calls of a program after the first call, and the seconds after which calls stop."""
+"""Calls of a program after the first call: smallest number, largest number, and the seconds after which calls stop."""
 
 
 def main() -> None:
-    """Print facts about the devices and, for the word ``time``, times of programs; with a folder also a trace."""
+    """Print facts about the devices and, with the argument ``time``, the times of programs.
+
+    If a second argument names a folder, JAX's profiler writes a trace to the folder, and the output includes the
+    trace's times.
+    """
     what, *folder = sys.argv[1:]
     found = devices()
     if what == "time":

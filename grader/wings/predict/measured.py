@@ -14,7 +14,7 @@ from grader.wings.predict.cases import CASES, Case, TimeModel
 
 @dataclass(frozen=True)
 class Timed:
-    """One program's times. ``first``: seconds of the first call, which compiled. ``seconds``: of all later calls."""
+    """Seconds of one program's calls: ``first`` for the first call, which compiles, ``seconds`` for all later calls."""
 
     case: Case
     first: float
@@ -33,7 +33,10 @@ class Timed:
 
 @dataclass(frozen=True)
 class Fit:
-    """α and β of the all-gathers, FLOP/s of the largest matmul. None for a number that the times do not determine."""
+    """A model fitted to times: α and β of the all-gathers, and FLOP/s of the largest matmul.
+
+    A number is None if the times do not determine it.
+    """
 
     alpha: float | None
     beta: float | None

@@ -1,4 +1,4 @@
-"""The programs that are timed, as each device sees them. A prediction is about this text: another text, another prediction."""
+"""The programs that are timed, as each device sees them. A prediction is only for this version of the text."""
 
 from __future__ import annotations
 

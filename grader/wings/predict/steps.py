@@ -16,7 +16,7 @@ KEPT = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class Step:
-    """A prediction: ``seconds`` of one step of a task on a slice. With empty mesh or sizes, for the declared ones."""
+    """Predicted ``seconds`` of one step of a task on a slice. Empty ``mesh`` or ``dims`` mean the declared values."""
 
     task: str
     on: str

@@ -46,7 +46,7 @@ class Repository:
                 f"the branch {branch} is checked out in {place}; switch to another one there, then publish"
             )
         here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
-        before = there if self._is_before(here, there) else here  # origin's is newer after another clone published
+        before = there if self._is_before(here, there) else here  # origin's commit is newer if another clone published
         if before:
             self._refuse_foreign(branch, before)
         tree = self._tree(files)
@@ -70,7 +70,7 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether the fetched commit descends from the local commit, or exists without a local commit."""
+        """Return whether ``there`` is a commit that descends from ``here``, or any commit if ``here`` is empty."""
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here
@@ -92,8 +92,8 @@ class Repository:
         message = self._run("log", "-1", "--format=%B", commit).splitlines()
         if f"{MARK}: {tree}" not in message:
             raise CourseError(
-                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); keep it under another "
-                f"name, git branch -m {branch} {branch}-mine, or drop it, then publish again"
+                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); rename the branch, "
+                f"git branch -m {branch} {branch}-mine, or delete it, then publish again"
             )
 
     def _tree(self, files: Mapping[str, str]) -> str:
@@ -118,7 +118,10 @@ class Repository:
     def _run(
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
-        """Return git's output, or "" if git exits with a code other than 0 that is in ``ok``."""
+        """Return git's output.
+
+        If git exits with a code other than 0, return "" for a code in ``ok``, else raise CourseError.
+        """
         plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
         try:

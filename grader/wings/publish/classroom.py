@@ -45,7 +45,7 @@ def _test(exercise: ExerciseReport) -> dict[str, Any]:
 
 
 def encoded(path: Path) -> str:
-    """Return the results, encoded for the reporter. Without a readable report, these are an error and 0 points."""
+    """Return a report's results, encoded for the reporter. An unreadable report becomes an error with 0 points."""
     try:
         results = results_of(Report.model_validate_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -26,7 +26,7 @@ class Branch(StrEnum):
 def publish(
     branches: Annotated[
         list[Branch] | None,
-        typer.Option("--branch", help="write to this branch of the repository; both branches can be given"),
+        typer.Option("--branch", help="write to this branch of the repository; give --branch twice to write both"),
     ] = None,
     students: Annotated[
         Path | None, typer.Option("--students", metavar="DIR", help="write the students' version to this new folder")

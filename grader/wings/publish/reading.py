@@ -18,7 +18,7 @@ from grader.exercise import Check, Exercise, Misconception, Quantity, Question, 
 from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
 
 SOLUTIONS = "solutions"
-ANYBODY = "anybody"  # a made-up student, for example numbers in courses where each student has different numbers
+ANYBODY = "anybody"  # a made-up student; where numbers differ by student, examples show this student's numbers
 OWN = "\n\nEach student has different numbers. These are an example."
 
 
@@ -40,7 +40,7 @@ def solution_files(course: Course) -> dict[str, str]:
 
 
 def _index(course: Course) -> str:
-    """Return a table for each module, with links to pages and solutions, stars, and numbers of misconceptions."""
+    """Return a table for each module, with links to pages and solutions, difficulty and numbers of misconceptions."""
     parts = []
     for module in course.config.modules:
         if not module.exercises:
@@ -114,9 +114,13 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code of the declaration with this name, or a sentence if the author made the declaration in a loop."""
+    """Return the code of the declaration with this name, or a remark that the author made the declaration in a loop."""
     part: Any = text.get(name)
-    return fenced(undecorated(part).strip("\n")) if part is not None else "(made in a loop: see the course's own file)"
+    return (
+        fenced(undecorated(part).strip("\n"))
+        if part is not None
+        else "(declared in a loop: see the file in the course)"
+    )
 
 
 def fenced(code: str) -> str:

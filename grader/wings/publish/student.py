@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from grader import __version__
 from grader.authoring.leaks import leaks
 from grader.course.config import CourseError
 from grader.course.loading import EXAMPLE_SEED, Course
 from grader.course.release import products
-from grader.integrations.package import package_files, project_file, version
+from grader.integrations.package import package_files, project_file
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXERCISES, TOOL = "exercises", "tool"
@@ -41,7 +42,7 @@ def page(course: Course, template: str, **more: str) -> str:
     first = course.asked([])[0]
     words = {
         "@NAME@": course.config.name,
-        "@VERSION@": version(),
+        "@VERSION@": __version__,
         "@FIRST@": first,
         "@MODULE@": course.module_of[first],
         "@MODULES@": _modules(course),
@@ -71,7 +72,7 @@ def cell(text: str) -> str:
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each published text that students must not get.
 
-    The tool is the installed package and equal for all courses, so only the course's seed is searched in the tool.
+    The tool is the installed package, which is equal for all courses, so it is searched only for the course's seed.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))

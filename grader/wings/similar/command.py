@@ -1,4 +1,4 @@
-"""The command ``similar`` for staff. It reads submissions and never runs them."""
+"""The command ``similar`` for staff. The command reads submissions and never runs them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 def similar(
     paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
     only: Annotated[list[str] | None, typer.Option("--only", help="only these exercises or modules")] = None,
-    file: Annotated[Path, typer.Option("--file", help="the page to write")] = Path("similar.html"),
+    file: Annotated[Path, typer.Option("--file", help="write the page to this file")] = Path("similar.html"),
     most: Annotated[int, typer.Option("--most", min=1, help="pairs to show")] = 20,
     roster: RosterOption = None,
     course: CourseOption = None,
@@ -101,7 +101,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
-        say("    shared   part  module, pair (part: share of the shorter code)", style="dim")
+        say("    equal   share  module, pair (share: part of the shorter code that is equal)", style="dim")
     for module, pair in pairs:
         mark = "*" if pair.unusual else " "
         one, other = (with_name(work.student, people) for work in (pair.one, pair.other))
@@ -176,7 +176,7 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
 
 
 def render(compared: Mapping[str, Comparison], most: int, people: People, words_of: WordsOf) -> str:
-    """Return the staff's page of similar submissions, side by side. ``clean_code`` has cleaned the code before."""
+    """Return the staff's page of similar submissions, side by side. The code must come from ``clean_code``."""
     shown = lines(compared, most, words_of)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(

@@ -26,9 +26,9 @@ FEW = 20
 NEARLY_ALL = 0.8
 """The least overlap that counts as unusual in a class without a base rate."""
 LONGEST = 100_000
-"""The most characters of one student's code that are compared."""
+"""The largest number of characters of one student's code that are compared."""
 _BLOCK = 8192
-Passage = int  # the hash of a passage, because a class has millions of passages
+Passage = int  # a passage is stored as its hash, because a class has millions of passages
 WordsOf = Callable[[str], Sequence[Word]]
 
 
@@ -67,7 +67,7 @@ class Pair:
     Attributes:
         shared: the sum of the weights of the passages that both students have.
         overlap: ``shared`` as a fraction, 0 to 1, of the weights of the student with less code.
-        unusual: whether ``shared`` exceeds the class's base rate; without a base rate, whether ``overlap`` is at least
+        unusual: whether ``shared`` exceeds ``Comparison.usual``; if ``usual`` is None, whether ``overlap`` is at least
             NEARLY_ALL.
     """
 
@@ -86,8 +86,8 @@ class Comparison:
         works: the number of students with code of their own.
         pairs: the pairs with a similarity of at least LENGTH, the most similar first.
         median: the median similarity of all pairs.
-        usual: a similarity that no pair exceeds in nine of ten classes, estimated from this class's median and third
-            quartile; None for a class with too few pairs.
+        usual: a limit that no pair's similarity exceeds in nine of ten classes. The limit is estimated from this
+            class's median and third quartile; None if the class has too few pairs.
         weights: passage -> weight, for passages that several students have.
     """
 
@@ -167,7 +167,7 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 
 
 def _usual(values: np.ndarray) -> float | None:
-    """Return a similarity that a pair exceeds in one of ten classes, assuming a normal distribution of similarities."""
+    """Return a similarity that some pair exceeds in only one of ten classes, for normally distributed similarities."""
     if len(values) < FEW:
         return None
     median, third = np.quantile(values, [0.5, 0.75])

@@ -29,7 +29,10 @@ def access() -> Extra:
 
 @contextmanager
 def confined_words() -> Iterator[WordsOf]:
-    """Yield a function from code to tokens. For code that exceeds a limit, it prints a note and returns []."""
+    """Yield a function from code to tokens.
+
+    For code that exceeds a limit, this function prints a note and returns [].
+    """
     if not hasattr(os, "fork"):
         yield words
         return

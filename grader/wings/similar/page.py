@@ -25,7 +25,7 @@ class PairRow:
 
 @dataclass(frozen=True)
 class Group:
-    """Students whom unusually similar pairs in one module connect, directly or through other students.
+    """Students in one module who are linked, directly or through other students, by unusually similar pairs.
 
     Attributes:
         students: the students' names, sorted.
@@ -59,9 +59,9 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 
 
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
-    """Return up to ``most`` pairs as (module, pair): each group's most similar pair, then each group's second, etc.
+    """Return up to ``most`` (module, pair): each group's most similar pair, then each group's second pair, and so on.
 
-    Pairs that are not unusually similar follow, the most similar pair first.
+    After the pairs of groups come pairs that are not unusually similar, the most similar pair first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]

@@ -14,7 +14,10 @@ RARE = 0.25
 
 @dataclass(frozen=True)
 class TextSpan:
-    """A piece of code. ``number``: number of the shared passage, by the first student's code; 0 if it is not shared."""
+    """A piece of code.
+
+    ``number``: the number of the shared passage, counted in the first student's code; 0 if the code is not shared.
+    """
 
     text: str
     number: int

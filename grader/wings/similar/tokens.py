@@ -1,4 +1,4 @@
-"""Convert code to tokens without details that copiers change first: comments, formatting, names, numbers, strings."""
+"""Convert code to tokens without parts that copiers easily change: comments, formatting, names, numbers, strings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def words(text: str) -> list[Word]:
 
 def _joined(text: str) -> Iterator[Word]:
     """Yield the tokens of the code, with all pieces of a string literal as one token."""
-    from pygments.lexers.python import PythonLexer  # not at the top, because most commands do not need it
+    from pygments.lexers.python import PythonLexer  # imported only here, because most commands do not need it
 
     pending: Word | None = None
     after = ""

@@ -17,10 +17,10 @@ from grader.hardware import hbm_time
 
 
 @exercise.misconception(
-    fails=[local_shape_axes, local_shape_tuples], breaks="an axis cuts the dimension that names it and no other"
+    fails=[local_shape_axes, local_shape_tuples], breaks="an axis cuts only the dimension whose entry names it"
 )
 def local_shape_by_every_axis(shape, spec, mesh_shape):
-    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it. The other axes hold copies."""
+    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it. Along the other axes devices hold copies."""
     devices = math.prod(mesh_shape.values())
     local = list(shape)
     for dim, entry in enumerate(spec):
@@ -30,7 +30,7 @@ def local_shape_by_every_axis(shape, spec, mesh_shape):
     return tuple(local)
 
 
-@exercise.misconception(fails=local_shape_tuples, breaks="a tuple of axes cuts one dimension by all of them")
+@exercise.misconception(fails=local_shape_tuples, breaks="every axis of a tuple cuts the tuple's dimension")
 def local_shape_by_first_of_tuple(shape, spec, mesh_shape):
     """You divided by the first axis of a tuple only. Every axis of the tuple cuts the dimension."""
     firsts = [entry if entry is None or isinstance(entry, str) else entry[0] for entry in spec]
@@ -45,7 +45,7 @@ def local_shape_of_entries(shape, spec, mesh_shape):
     return local_shape(shape, spec, mesh_shape)[: len(spec)]
 
 
-@exercise.misconception(fails=[local_shape_axes, local_shape_tuples], breaks="Sizes are ints, not 3.0")
+@exercise.misconception(fails=[local_shape_axes, local_shape_tuples], breaks="The sizes of the block are ints")
 def local_shape_in_floats(shape, spec, mesh_shape):
     """You divided with /, which gives floats. Use //: the sizes of a block are ints."""
     return tuple(float(size) for size in local_shape(shape, spec, mesh_shape))

@@ -35,7 +35,7 @@ def memory_shared_by_all(shape, dtype, spec, mesh_shape):
 
 
 @exercise.misconception(
-    fails=[memory_spread, memory_dtypes, memory_copies], breaks="float32, cut by every axis of the mesh"
+    fails=[memory_spread, memory_dtypes, memory_copies], breaks="a float32 array that every axis of the mesh cuts"
 )
 def memory_cut_by_rows_only(shape, dtype, spec, mesh_shape):
     """You divided by the axes of the first entry only. Every entry of the spec cuts its dimension."""
@@ -44,14 +44,14 @@ def memory_cut_by_rows_only(shape, dtype, spec, mesh_shape):
 
 @exercise.misconception(fails=memory_dtypes, breaks="other dtypes take fewer bytes")
 def memory_four_bytes(shape, dtype, spec, mesh_shape):
-    """You counted 4 bytes for every dtype. A bfloat16 has 2, an int8 has 1."""
+    """You counted 4 bytes for every dtype. A bfloat16 has 2 bytes, an int8 has 1 byte."""
     per_device = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in named_axes(spec))
     return per_device, per_device * math.prod(mesh_shape.values())
 
 
 @exercise.misconception(of=weights_in_all)
 def weights_one_copy(I, J, X, Y, Z):
-    """That is one copy. The spec does not name y and z, so the mesh holds Y·Z copies."""
+    """You counted one copy. The spec does not name y and z, so the mesh holds Y·Z copies."""
     return 2 * I * J
 
 
@@ -87,7 +87,7 @@ def replicated_once(I, J, X, Y):
 
 @exercise.misconception(of=placed_and_unplaced)
 def placed_only(I, J, X, Y):
-    """You left out `a`. It is on one chip: add one copy."""
+    """You left out `a`. One chip holds it, so add one copy."""
     return 2 * I * J * X * Y
 
 

@@ -13,30 +13,31 @@ from grader.exercise import Scenario
     fails=owner_order, breaks="a tuple in a different order than the mesh's gives a different layout"
 )
 def owner_in_mesh_order(shape, spec, mesh_shape):
-    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y counts slowest. P(('x', 'y')) gives other blocks."""
+    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. P(('x', 'y')) gives other blocks."""
     in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
     return owner_slices(shape, in_order, mesh_shape)
 
 
 @exercise.misconception(
-    fails=owner_tuples, breaks=["a tuple in the order of the mesh", "In a tuple the first axis counts slowest"]
+    fails=owner_tuples,
+    breaks=["a tuple that lists axes in the order of the mesh", "In a tuple the first axis changes slowest"],
 )
 def owner_minor_first(shape, spec, mesh_shape):
-    """You let the first axis of a tuple count fastest. It is the major axis and counts slowest: neighbours along it hold blocks that are far apart."""
+    """You let the first axis of a tuple change fastest. It is the major axis and changes slowest: neighbours along it hold blocks that are far apart."""
     backwards = [e if e is None or isinstance(e, str) else e[::-1] for e in spec]
     return owner_slices(shape, backwards, mesh_shape)
 
 
 @exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Devices are numbered row by row")
 def owner_columns_first(shape, spec, mesh_shape):
-    """You numbered the devices with the first axis of the mesh fastest. JAX counts the last axis fastest, as NumPy does."""
+    """You numbered the devices so that the first axis of the mesh changes fastest. In JAX the last axis changes fastest, as in NumPy."""
     right = owner_slices(shape, spec, mesh_shape)
     by_column = np.arange(len(right)).reshape(list(mesh_shape.values())).ravel("F").tolist()
     return {device: right[by_column[device]] for device in right}
 
 
 @exercise.misconception(
-    fails=[owner_axes, owner_order], breaks="one axis per dimension, copies along the axes that are not named"
+    fails=[owner_axes, owner_order], breaks="one axis per dimension, copies along the axes that the spec does not name"
 )
 def owner_dealt_round(shape, spec, mesh_shape):
     """You assigned the blocks by device number. A device's coordinates on the axes of the entry determine its block."""
@@ -51,7 +52,7 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
-@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Write both numbers of a slice")
+@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Write start and stop of every slice")
 def owner_without_numbers(shape, spec, mesh_shape):
     """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""
     cut = [slice(0, size) for size in shape]
@@ -63,7 +64,7 @@ def owner_without_numbers(shape, spec, mesh_shape):
 
 @exercise.misconception(of=first_row)
 def first_row_x_major(I, X, Y, device):
-    """That is the row for P(("x", "y")). Here y comes first in the tuple, so y counts slowest."""
+    """Your answer is the row for P(("x", "y")). Here y comes first in the tuple, so y changes slowest."""
     return device * I / (X * Y)
 
 

@@ -30,7 +30,7 @@ def mean_of_everything(a, *, mesh):
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
 def mean_outside(a, *, mesh):
-    """You took the mean of the whole array, one number. Inside jax.shard_map, jnp.mean sees one block."""
+    """You returned one number, the mean of the whole array. Inside jax.shard_map, jnp.mean sees one block."""
     return jnp.mean(a)
 
 
@@ -70,7 +70,7 @@ def rolled_everything(a, *, mesh, shift):
 
 
 @exercise.misconception(
-    of=shard_roll_diff, fails=shard_roll_value, breaks="every block minus itself, rolled by one row"
+    of=shard_roll_diff, fails=shard_roll_value, breaks="every block rolled by one row, minus the block"
 )
 def rolled_flat(a, *, mesh, shift):
     """You rolled the flattened block. Without axis=0, jnp.roll moves elements, not rows."""
@@ -83,7 +83,7 @@ def rolled_flat(a, *, mesh, shift):
 
 @exercise.misconception(of=shard_roll_diff, fails=shard_roll_further, breaks="rolled by three rows")
 def rolled_by_one(a, *, mesh, shift):
-    """You rolled by one row for every `shift`. Roll by `shift` rows."""
+    """You rolled by one row, whatever `shift` is. Roll by `shift` rows."""
     return shard_roll_diff(a, mesh=mesh, shift=1)
 
 
@@ -99,7 +99,7 @@ def rolled_and_subtracted_backwards(a, *, mesh, shift):
     breaks=["`shard_roll_diff` | no communication", "the result is sharded"],
 )
 def rolled_and_gathered(a, *, mesh, shift):
-    """You gathered the blocks on every device. Each device needs only its own: out_specs=P('x', 'y') joins the blocks without communication."""
+    """You gathered the blocks on every device. Each device needs only its own block: out_specs=P('x', 'y') joins the blocks without communication."""
 
     def local(block):
         rows = jax.lax.all_gather(jnp.roll(block, shift, axis=0) - block, "x", tiled=True)

@@ -98,7 +98,7 @@ def classify_clash(seen):
 
 @exercise.check(illegal_cases, points=0.5, after=classify_matrices)
 def classify_illegal(seen):
-    """classify: specs that are not a sharding"""
+    """classify: specs that are no valid sharding"""
     expect_outcomes(seen)
 
 
@@ -181,7 +181,7 @@ def classify_batch_twice(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_tensors, breaks="A kept letter may be cut in one operand only")
 def classify_batch_in_one(eq, spec_a, spec_b):
-    """You answered 4 because only one operand cuts a batch letter. The other operand is whole along it, and each device takes its own part: no clash."""
+    """You answered 4 because only one operand cuts a batch letter. The other operand is whole along this letter, and each device takes its own part: no clash."""
     answer = classify(eq, spec_a, spec_b)
     operands, kept = eq.split("->")
     if answer == "illegal":
@@ -194,7 +194,7 @@ def classify_batch_in_one(eq, spec_a, spec_b):
     return 4 if batch & (cuts[0] ^ cuts[1]) else answer
 
 
-@exercise.misconception(fails=classify_illegal, breaks="specs that are not a sharding")
+@exercise.misconception(fails=classify_illegal, breaks="specs that are no valid sharding")
 def classify_everything(eq, spec_a, spec_b):
     """You accepted every spec as a sharding. A spec is illegal if it names an axis twice or has more entries than its operand has dimensions."""
     answer = classify(eq, spec_a, spec_b)

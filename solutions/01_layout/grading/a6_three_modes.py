@@ -33,7 +33,7 @@ manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 
 
 def expect_one_gather_of_c(seen):
-    """Require C[I_X, K] by one all-gather of C over y, and no repeated matmul."""
+    """Require that one all-gather of C over y gives C[I_X, K], and no repeated matmul."""
     expect_spec(seen.out, P("x", None))
     expect_collectives(seen, all_gather={"y": 1})
     shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
@@ -57,13 +57,13 @@ def auto_value(seen):
 
 @exercise.check(auto, points=0.25, after=auto_value)
 def auto_budget(seen):
-    """matmul_auto: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    """matmul_auto: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
     expect_one_gather_of_c(seen)
 
 
 @exercise.check(auto, points=0.25, after=auto_budget)
 def auto_mode(seen):
-    """matmul_auto: the compiler puts the all-gather in, you write none"""
+    """matmul_auto: the compiler inserts the all-gather, you write none"""
     expect_collectives_of(seen, compiler=True)
 
 
@@ -75,13 +75,13 @@ def explicit_value(seen):
 
 @exercise.check(typed, points=0.25, after=explicit_value)
 def explicit_budget(seen):
-    """matmul_explicit: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    """matmul_explicit: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
     expect_one_gather_of_c(seen)
 
 
 @exercise.check(typed, points=0.25, after=explicit_budget)
 def explicit_mode(seen):
-    """matmul_explicit: the compiler puts the all-gather in, you write none"""
+    """matmul_explicit: the compiler inserts the all-gather, you write none"""
     expect_collectives_of(seen, compiler=True)
 
 
@@ -93,7 +93,7 @@ def manual_value(seen):
 
 @exercise.check(manual, points=0.25, after=manual_value)
 def manual_budget(seen):
-    """matmul_manual: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    """matmul_manual: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
     expect_one_gather_of_c(seen)
 
 
@@ -105,7 +105,7 @@ def manual_mode(seen):
 
 
 @exercise.misconception(
-    of=matmul_auto, fails=auto_mode, breaks="Auto, Explicit: the compiler puts the all-gather in, you write none"
+    of=matmul_auto, fails=auto_mode, breaks="Auto, Explicit: the compiler inserts the all-gather, you write none"
 )
 def auto_by_hand(a, b, *, mesh):
     """You wrote Manual mode again. In Auto mode there is no shard_map: multiply whole arrays and constrain the result."""
@@ -118,9 +118,9 @@ def auto_one_constraint(a, b, *, mesh):
     return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
 
 
-@exercise.misconception(of=matmul_auto, fails=auto_budget, breaks="C[I_X, K] by one all-gather of C over y")
+@exercise.misconception(of=matmul_auto, fails=auto_budget, breaks="one all-gather of C over y gives C[I_X, K]")
 def auto_unconstrained(a, b, *, mesh):
-    """You left the layout to the compiler. It kept the computed layout, C[I_X, K_Y]. Constrain the result."""
+    """You left the layout to the compiler. The compiler kept the computed layout, C[I_X, K_Y]. Constrain the result."""
     return a @ b
 
 
@@ -138,7 +138,7 @@ def auto_in_bfloat16(a, b, *, mesh):
 
 
 @exercise.misconception(
-    of=matmul_explicit, fails=explicit_mode, breaks="the compiler puts the all-gather in, you write none"
+    of=matmul_explicit, fails=explicit_mode, breaks="the compiler inserts the all-gather, you write none"
 )
 def explicit_by_hand(a, b, *, mesh):
     """You wrote Manual mode again. In Explicit mode you work on whole arrays whose types carry shardings. Use reshard to move them."""
@@ -175,7 +175,7 @@ def manual_gathered_b(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
 
 
-@exercise.misconception(of=matmul_manual, fails=manual_budget, breaks="C[I_X, K] by one all-gather of C over y")
+@exercise.misconception(of=matmul_manual, fails=manual_budget, breaks="one all-gather of C over y gives C[I_X, K]")
 def manual_by_summing(a, b, *, mesh):
     """You placed each block in an array of zeros and added the arrays. An all-reduce sends twice the bytes of an all-gather."""
 
@@ -219,13 +219,13 @@ def gather_of_all_rows(I, J, K, X, Y):
 
 @exercise.misconception(of=gather_of_c_bytes)
 def gather_of_b_instead(I, J, K, X, Y):
-    """That is the all-gather of B. The budget is to gather C."""
+    """You counted the all-gather of B. The question asks for the all-gather of C."""
     return 4 * J * K / Y * (Y - 1)
 
 
 @exercise.misconception(of=gather_of_c_bytes)
 def gather_of_c_one_step_more(I, J, K, X, Y):
-    """You counted Y steps. A ring of Y devices needs Y - 1."""
+    """You counted Y steps. A ring of Y devices needs Y - 1 steps."""
     return 4 * I * K / X
 
 

@@ -72,7 +72,7 @@ def reduce_scatter_traffic(seen):
 
 @exercise.check(trade, points=0.5, public=True)
 def all_to_all_value(seen):
-    """all_to_all_body: rows were cut, now columns are"""
+    """all_to_all_body: the rows were cut, now the columns are cut"""
     expect_close(seen.out, seen.a)
 
 
@@ -94,7 +94,7 @@ def gathered_untiled(a, *, dim):
 
 @exercise.misconception(of=all_gather_body, fails=all_gather_other_dim, breaks="an array cut along its last dimension")
 def gathered_rows_only(a, *, dim):
-    """You joined along dimension 0 for every `dim`. Join along `dim`."""
+    """You joined along dimension 0, whatever `dim` is. Join along `dim`."""
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
@@ -135,18 +135,34 @@ def reduced_then_sliced(a):
 @exercise.misconception(
     of=reduce_scatter_body, fails=reduce_scatter_value, breaks="every device holds its columns of the sum"
 )
+def scattered_untiled(a):
+    """Without tiled=True, jax.lax.psum_scatter needs one column for each device, and removes this dimension. Set
+    tiled=True to cut a dimension of any size that X divides."""
+    return jax.lax.psum_scatter(a, "x", scatter_dimension=1)
+
+
+@exercise.misconception(
+    of=reduce_scatter_body, fails=reduce_scatter_value, breaks="every device holds its columns of the sum"
+)
 def scattered_rows(a):
     """You kept rows: scatter_dimension is 0 by default. The result A[I, J_X] needs scatter_dimension=1."""
     return jax.lax.psum_scatter(a, "x", tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="rows were cut, now columns are")
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="the rows were cut, now the columns are cut")
+def traded_untiled(a):
+    """Without tiled=True, jax.lax.all_to_all needs one column for each device along split_axis, and removes this
+    dimension. Set tiled=True to cut a dimension of any size that X divides."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="the rows were cut, now the columns are cut")
 def traded_backwards(a):
     """You swapped split_axis and concat_axis. Split the dimension that is cut in the result. Join the dimension that is cut in the input."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="now columns are")
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="now the columns are cut")
 def traded_rows_for_rows(a):
     """You split and joined the same dimension, so chunks of rows changed places and the columns are still whole. Split the columns."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=0, tiled=True)
@@ -170,7 +186,7 @@ def gathered_then_sliced(a):
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_as_all_gather(chip, I, J, X):
-    """That is the all-gather's time. In an all-to-all each chunk travels to one device only: a quarter of the traffic."""
+    """Your answer is the all-gather's time. In an all-to-all each chunk travels to one device only: a quarter of the traffic."""
     return 4 * all_to_all_time(2 * I * J, X, chip)
 
 

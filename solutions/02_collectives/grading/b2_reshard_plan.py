@@ -40,16 +40,34 @@ plan_cases = exercise.cases(
     hidden=lambda rng: drawn(rng, 60, lambda kinds: True),
 )
 move_cases = exercise.cases(
-    reshard_plan, public=[], hidden=lambda rng: drawn(rng, 40, lambda kinds: kinds in (["all_to_all"], ["all_gather"]))
+    reshard_plan,
+    public=[
+        {"src": ("x", None, None), "unreduced": (), "dst": (None, "x", None), **START},
+        {"src": ("x", "y", None), "unreduced": (), "dst": ("x", None, None), **START},
+    ],
+    hidden=lambda rng: drawn(rng, 40, lambda kinds: kinds in (["all_to_all"], ["all_gather"])),
 )
 sum_cases = exercise.cases(
     reshard_plan,
-    public=[],
+    public=[
+        {"src": ("x", None, None), "unreduced": ("y",), "dst": ("x", "y", None), **START},
+        {"src": ("x", None, None), "unreduced": ("z",), "dst": ("x", None, None), **START},
+        {"src": ("x", None, None), "unreduced": (), "dst": ("x", None, "z"), **START},
+    ],
     hidden=lambda rng: drawn(rng, 40, lambda kinds: kinds in (["reduce_scatter"], ["all_reduce"], ["slice"])),
 )
-order_cases = exercise.cases(reshard_plan, public=[], hidden=lambda rng: drawn(rng, 60, lambda kinds: len(kinds) == 3))
+order_cases = exercise.cases(
+    reshard_plan,
+    public=[
+        {"src": ("x", "z", None), "unreduced": ("y",), "dst": ("z", None, "y"), **START},
+        {"src": ("x", None, "y"), "unreduced": (), "dst": (None, "z", "x"), **START},
+        {"src": ("z", None, None), "unreduced": ("y",), "dst": (None, "x", "y"), **START},
+    ],
+    hidden=lambda rng: drawn(rng, 60, lambda kinds: len(kinds) == 3),
+)
 
 
+@exercise.helper
 def bytes_of(args, outcome):
     """Return the bytes that a plan sends, or infinity if it does not arrive."""
     start = {name: value for name, value in args.items() if name != "dst"}
@@ -60,25 +78,43 @@ def bytes_of(args, outcome):
     return sent if layout == args["dst"] and not unreduced else math.inf
 
 
+@exercise.helper
+def asked(args):
+    """Return the arguments of a plan as text."""
+    sizes = ", ".join(f"{axis}={size}" for axis, size in args["mesh_shape"].items())
+    sums = f" unreduced over {args['unreduced']}" if args["unreduced"] else ""
+    return f"from {args['src']}{sums} to {args['dst']}, shape {args['shape']}, {sizes}"
+
+
+@exercise.helper
 def expect_budget(seen):
-    """Require that each plan arrives and sends at most the bytes of the reference's plan."""
-    over = [args for args, got, want in seen.outcomes if bytes_of(args, got) > bytes_of(args, want)]
-    if over:
-        first = f"from {over[0]['src']} unreduced over {over[0]['unreduced']} to {over[0]['dst']}"
-        raise Failure(
-            f"{len(over)} of {len(seen.outcomes)} plans do not arrive or send more bytes than they need, the first {first}"
-        )
+    """Require that each plan arrives and sends at most the bytes of the reference's plan.
+
+    Show the first plan that fails with the bytes that were counted and the bytes that are allowed.
+    """
+    sent = [(args, got, bytes_of(args, got), bytes_of(args, want)) for args, got, want in seen.outcomes]
+    over = [plan for plan in sent if plan[2] > plan[3]]
+    if not over:
+        return
+    args, got, spent, allowed = over[0]
+    count = f"{len(over)} of {len(sent)} plans do not arrive or send too much"
+    made = f"the plan {got.value} sends {spent:,} bytes from each device"
+    if spent == math.inf:
+        made = f"it raised {got.error}" if got.error else f"the plan {got.value} does not arrive"
+    first = f"{asked(args)}: {made}, the budget is {allowed:,} bytes"
+    raise Failure(f"{count}; {first}") if seen.public else Failure(count, staff=first)
 
 
 @exercise.check(plan_cases, points=1, public=True)
 def plan_arrives(seen):
     """reshard_plan: each plan can be carried out and ends in dst, with nothing left unreduced"""
     for args, got, _ in seen.outcomes:
-        told = "a hidden plan"
-        if seen.public:
-            told = f"from {args['src']} unreduced over {args['unreduced']} to {args['dst']}, the plan {got.value}"
+        about = asked(args) if seen.public else "a hidden case"
         if got.error:
-            raise Failure(f"{told}: raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args))
+            raise Failure(
+                f"{about}: it raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args)
+            )
+        told = f"{about}: the plan {got.value}" if seen.public else "a hidden plan"
         start = {name: value for name, value in args.items() if name != "dst"}
         try:
             layout, unreduced, _ = run_plan(got.value, **start)
@@ -91,21 +127,21 @@ def plan_arrives(seen):
             raise Failure(f"{told} ends in {end}", staff=repr((args, got.value)))
 
 
-@exercise.check(move_cases, points=0.5)
+@exercise.check(move_cases, points=0.5, public=True)
 def plan_moves(seen):
-    """reshard_plan: an axis that no longer cuts a dimension, within the budget"""
+    """reshard_plan: plans within the budget, for an axis that no longer cuts a dimension"""
     expect_budget(seen)
 
 
-@exercise.check(sum_cases, points=0.5)
+@exercise.check(sum_cases, points=0.5, public=True)
 def plan_sums(seen):
-    """reshard_plan: an axis that newly cuts a dimension, or partial sums, within the budget"""
+    """reshard_plan: plans within the budget, for an axis that newly cuts a dimension and for partial sums"""
     expect_budget(seen)
 
 
-@exercise.check(order_cases, points=0.5)
+@exercise.check(order_cases, points=0.5, public=True)
 def plan_order(seen):
-    """reshard_plan: several axes, in an order within the budget"""
+    """reshard_plan: plans within the budget, for several axes"""
     expect_budget(seen)
 
 
@@ -131,7 +167,7 @@ def plan_gathers_to_move(src, unreduced, dst, shape, mesh_shape):
     return plan
 
 
-@exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis that newly cuts one, or partial sums")
+@exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis that newly cuts one, for partial sums")
 def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
     """You reduced by all-reduce and slice. A reduce-scatter sends half the bytes and leaves each device the part that it keeps."""
     plan = []
@@ -141,7 +177,7 @@ def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
     return plan
 
 
-@exercise.misconception(fails=plan_order, breaks="several axes: each within the budget")
+@exercise.misconception(fails=plan_order, breaks="several axes")
 def plan_gathers_first(src, unreduced, dst, shape, mesh_shape):
     """You gathered first, so every later step moves larger blocks. Slice and scatter early and gather late, unless a dimension must become free first."""
     return sorted(reshard_plan(src, unreduced, dst, shape, mesh_shape), key=lambda step: step[0] != "all_gather")
@@ -175,7 +211,7 @@ def reshard_scatter_first(I, J, X, Y):
 
 @exercise.misconception(of=reshard_bytes)
 def reshard_all_reduce(I, J, X, Y):
-    """You counted an all-reduce, or both halves of one. The reduce-scatter alone gives every device its rows."""
+    """You counted an all-reduce, or a reduce-scatter and an all-gather. The reduce-scatter alone gives every device its rows."""
     return 2 * 4 * I * J / Y * (X - 1) / X
 
 

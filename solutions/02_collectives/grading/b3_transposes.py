@@ -14,7 +14,7 @@ from b3_transposes import (
     shift_t,
 )
 from grader.exercise import Scenario, normal
-from grader.expect import expect_close, expect_collectives
+from grader.expect import Failure, expect_close, expect_collectives
 
 DIMS = {"I": 72, "J": 48}
 HIDDEN = {"I": 24, "J": 120}
@@ -61,34 +61,46 @@ def shift_t_value(seen):
     expect_close(seen.out, np.concatenate([seen.y[size:], np.zeros((size, seen.y.shape[1]))]))
 
 
+@exercise.helper
+def expect_own(seen, **wanted):
+    """Require exactly these collectives, and that JAX made none of them by transposing another one."""
+    for c in seen.collectives:
+        if c.transposed:
+            raise Failure(
+                f"line {c.line}: JAX made this {c.kind} by transposing your forward collective; call it yourself",
+                where=f"line {c.line}",
+            )
+    expect_collectives(seen, **wanted)
+
+
 @exercise.check(gathered, points=0.25, after=all_gather_t_value)
 def all_gather_t_traffic(seen):
     """all_gather_t: one reduce-scatter over x and no other collective"""
-    expect_collectives(seen, reduce_scatter={"x": 1})
+    expect_own(seen, reduce_scatter={"x": 1})
 
 
 @exercise.check(scattered, points=0.25, after=reduce_scatter_t_value)
 def reduce_scatter_t_traffic(seen):
     """reduce_scatter_t: one all-gather over x and no other collective"""
-    expect_collectives(seen, all_gather={"x": 1})
+    expect_own(seen, all_gather={"x": 1})
 
 
 @exercise.check(reduced, points=0.25, after=all_reduce_t_value)
 def all_reduce_t_traffic(seen):
     """all_reduce_t: one all-reduce over x and no other collective"""
-    expect_collectives(seen, all_reduce={"x": 1})
+    expect_own(seen, all_reduce={"x": 1})
 
 
 @exercise.check(traded, points=0.25, after=all_to_all_t_value)
 def all_to_all_t_traffic(seen):
     """all_to_all_t: one all-to-all over x and no other collective"""
-    expect_collectives(seen, all_to_all={"x": 1})
+    expect_own(seen, all_to_all={"x": 1})
 
 
 @exercise.check(shifted, points=0.25, after=shift_t_value)
 def shift_t_traffic(seen):
     """shift_t: one permute over x and no other collective"""
-    expect_collectives(seen, permute={"x": 1})
+    expect_own(seen, permute={"x": 1})
 
 
 @exercise.misconception(
@@ -97,8 +109,15 @@ def shift_t_traffic(seen):
     breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of their cotangents"],
 )
 def all_gather_t_mean(y):
-    """You took the mean. Add the cotangents of the copies. A mean belongs in the loss."""
+    """You took the mean. Add the cotangents of the copies. If you want a mean, take it in the loss."""
     return all_gather_t(y) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
+def all_gather_t_untiled(y):
+    """Without tiled=True, jax.lax.psum_scatter needs one row for each device, and removes this dimension. Set
+    tiled=True to cut a dimension of any size that X divides."""
+    return jax.lax.psum_scatter(y, "x", scatter_dimension=0)
 
 
 @exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
@@ -115,6 +134,23 @@ def all_gather_t_all_reduced(y):
     """You all-reduced and discarded most of the result. A reduce-scatter sends half the bytes."""
     size = y.shape[0] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(jax.lax.psum(y, "x"), jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(
+    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | JAX does not make it"
+)
+def all_gather_t_by_linear_transpose(y):
+    """You let JAX transpose the all-gather. Call the collective of the backward pass yourself."""
+    block = jax.ShapeDtypeStruct((y.shape[0] // jax.lax.axis_size("x"), *y.shape[1:]), y.dtype)
+    return jax.linear_transpose(lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True), block)(y)[0]
+
+
+@exercise.misconception(
+    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | JAX does not make it"
+)
+def all_reduce_t_by_vjp(y):
+    """You let JAX transpose the all-reduce. Call the collective of the backward pass yourself."""
+    return jax.vjp(lambda a: jax.lax.psum(a, "x"), y)[1](y)[0]
 
 
 @exercise.misconception(
@@ -151,6 +187,19 @@ def all_reduce_t_identity(y):
 def all_reduce_t_gathered(y):
     """You gathered all cotangents and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     return jax.lax.all_gather(y, "x").sum(0)
+
+
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
+def reduce_scatter_t_untiled(y):
+    """You stacked the cotangents along a new dimension. Set tiled=True to join them along the rows."""
+    return jax.lax.all_gather(y, "x", axis=0)
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")
+def all_to_all_t_untiled(y):
+    """Without tiled=True, jax.lax.all_to_all needs one row for each device along split_axis, and removes this
+    dimension. Set tiled=True to cut a dimension of any size that X divides."""
+    return jax.lax.all_to_all(y, "x", split_axis=0, concat_axis=1)
 
 
 @exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")

@@ -43,7 +43,7 @@ def halo_wrong_way(a, *, w):
 
 @exercise.misconception(of=halo, fails=halo_wide, breaks="`halo` | three elements of each neighbour")
 def halo_of_one(a, *, w):
-    """You exchanged one element for every `w`. Exchange `w` elements."""
+    """You exchanged one element, whatever `w` is. Exchange `w` elements."""
     return halo(a, w=1)
 
 
@@ -55,7 +55,7 @@ def halo_by_all_gather(a, *, w):
     return whole[(start - w + jnp.arange(a.size + 2 * w)) % (n * a.size)]
 
 
-@exercise.misconception(of=halo, fails=halo_traffic, breaks="w elements each way: 2 · w · 4 bytes")
+@exercise.misconception(of=halo, fails=halo_traffic, breaks="with w elements each: 2 · w · 4 bytes")
 def halo_of_whole_blocks(a, *, w):
     """You sent the whole block and cut off the edge on arrival. Cut first: only w elements need to travel."""
     n = jax.lax.axis_size("x")
@@ -87,7 +87,7 @@ def stencil_of_three(a, *, mesh, weights):
     return stencil(a, mesh=mesh, weights=weights[:3])
 
 
-@exercise.misconception(of=stencil, fails=stencil_traffic, breaks="two permutes over x, w elements each way |")
+@exercise.misconception(of=stencil, fails=stencil_traffic, breaks="two permutes over x with w elements each |")
 def stencil_halo_per_weight(a, *, mesh, weights):
     """You communicated once for each weight. Fetch the halo once: all shifts are slices of it."""
 

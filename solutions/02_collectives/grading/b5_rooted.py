@@ -71,28 +71,28 @@ def sends(seen, blocks):
 
 @exercise.check(broadcast_from_3, points=0.25, after=rooted_broadcast_value)
 def rooted_broadcast_budget(seen):
-    """rooted_broadcast: right for another root, and 2 (N - 1)/N V from each device"""
+    """rooted_broadcast: right values for another root, and at most 2 (N - 1)/N V from each device"""
     rooted_broadcast_value.fn(seen)
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
 @exercise.check(scatter_from_3, points=0.25, after=rooted_scatter_value)
 def rooted_scatter_budget(seen):
-    """rooted_scatter: right for another root, and (N - 1)/N V from each device"""
+    """rooted_scatter: right values for another root, and at most (N - 1)/N V from each device"""
     rooted_scatter_value.fn(seen)
     sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
 @exercise.check(gather_to_3, points=0.25, after=rooted_gather_value)
 def rooted_gather_budget(seen):
-    """rooted_gather: right for another root, and (N - 1) V from each device"""
+    """rooted_gather: right values for another root, and at most (N - 1) V from each device"""
     rooted_gather_value.fn(seen)
     sends(seen, seen.mesh["x"] - 1)
 
 
 @exercise.check(reduce_to_3, points=0.25, after=rooted_reduce_value)
 def rooted_reduce_budget(seen):
-    """rooted_reduce: right for another root, and 2 (N - 1)/N V from each device"""
+    """rooted_reduce: right values for another root, and at most 2 (N - 1)/N V from each device"""
     rooted_reduce_value.fn(seen)
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
@@ -180,13 +180,13 @@ def reduce_by_gather(a, *, root):
 
 @exercise.misconception(of=rooted_broadcast_time)
 def rooted_broadcast_one_phase(chip, I, K, X):
-    """That is one phase. An all-reduce is a reduce-scatter and an all-gather, even when most devices contribute zeros."""
+    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather, even when most devices contribute zeros."""
     return all_reduce_time(2 * I * K, X, chip) / 2
 
 
 @exercise.misconception(of=rooted_broadcast_time)
 def rooted_broadcast_of_chunk(chip, I, K, X):
-    """You divided the block by X. Every device holds its own masked block of this size, and that size is V."""
+    """You divided the block by X. Every device adds a whole masked block, so V is the bytes of a whole block."""
     return all_reduce_time(2 * I * K / X, X, chip)
 
 
@@ -204,13 +204,13 @@ def rooted_scatter_of_root(I, K, X):
 
 @exercise.misconception(of=rooted_scatter_bytes)
 def rooted_scatter_as_reduce(I, K, X):
-    """That is an all-reduce. A reduce-scatter stops after its first half, when every device has its chunk."""
+    """You counted an all-reduce. A reduce-scatter stops after its first half, when every device has its chunk."""
     return 2 * (X - 1) * 4 * I * K
 
 
 @exercise.misconception(of=rooted_scatter_bytes)
 def rooted_scatter_n_hops(I, K, X):
-    """You counted X hops. A chunk reaches its device after X - 1."""
+    """You counted X hops. A chunk reaches its device after X - 1 hops."""
     return X * 4 * I * K
 
 

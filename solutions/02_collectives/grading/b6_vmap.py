@@ -27,7 +27,7 @@ def mapped_over_rows(a, *, mesh):
 
 @exercise.misconception(
     fails=[centre_batch_layout, centre_batch_traffic],
-    breaks=["the batch is still cut over y, its rows over x", "the batch is not gathered"],
+    breaks=["the batch is still cut over y, the rows of its matrices over x", "the batch is not gathered"],
 )
 def mapped_without_axis(a, *, mesh):
     """You did not tell vmap which axis cuts the batch. Its specs then mean "whole", and the compiler gathers the batch over y. Set spmd_axis_name."""
@@ -49,7 +49,7 @@ def looped_over_batch(a, *, mesh):
 
 @exercise.misconception(
     fails=centre_batch_traffic,
-    breaks=["one all-reduce over x for the B/Y examples of a device", "An all-reduce for each example is refused"],
+    breaks=["one all-reduce over x for the B/Y examples of a device", "The grader refuses one all-reduce per example"],
 )
 def looped_over_block(a, *, mesh):
     """You keep the batch in place but loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes one all-reduce of them."""
@@ -92,7 +92,7 @@ def looped_latency_of_gathers(B, X, Y):
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_one(B, X, Y):
-    """That is the latency of one all-reduce, which vmap would need. The loop runs one per example."""
+    """Your answer is the latency of one all-reduce, which vmap would need. The loop runs one all-reduce per example."""
     return 2 * latency(X)
 
 

@@ -23,7 +23,7 @@ def gathered_without_need(a, b, *, mesh):
 
 @exercise.misconception(
     fails=[local_layout, local_traffic, local_flops],
-    breaks=['C is sharded `P("x", "y")`', "also none that the compiler adds"],
+    breaks=['C is sharded `P("x", "y")`', "not even one that the compiler adds"],
 )
 def wrong_in_specs(a, b, *, mesh):
     """Your in_specs say that B is whole, so JAX gathers it before your function starts. Name the axis that cuts it."""
@@ -42,7 +42,7 @@ def wrong_in_specs(a, b, *, mesh):
     ],
 )
 def left_to_compiler(a, b, *, mesh):
-    """You multiplied whole arrays and left the split of the work to the compiler. With jax.shard_map you choose it: each device multiplies one block of A by one block of B."""
+    """You multiplied whole arrays and left the split of the work to the compiler. With jax.shard_map you choose the split: each device multiplies one block of A by one block of B."""
     return a @ b
 
 

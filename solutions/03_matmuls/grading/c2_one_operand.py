@@ -122,7 +122,7 @@ def reduce_time_once(chip, I, J, K, X):
 
 @exercise.misconception(of=slice_first_time)
 def reduce_time_of_a(chip, I, J, K, X):
-    """You reduced A. The partial sums are of the result, C[I, K]."""
+    """You reduced A. Devices hold partial sums of the result, C[I, K]."""
     return all_reduce_time(2 * I * J, X, chip)
 
 

@@ -142,19 +142,19 @@ def scatter_of_shard(chip, I, K, X):
 
 @exercise.misconception(of=scatter_time)
 def scatter_half_a_gather(chip, I, K, X):
-    """You made it cheaper than an all-gather. A reduce-scatter is an all-gather in reverse: its partial sums are as large as the shards."""
+    """You made the reduce-scatter cheaper than an all-gather. It is an all-gather in reverse: the sums that travel are as large as an all-gather's shards."""
     return reduce_scatter_time(2 * I * K, X, chip) / 2
 
 
 @exercise.misconception(of=all_reduce_bytes)
 def sent_every_chunk(I, K, X):
-    """You counted X steps. A ring of X devices needs X - 1."""
+    """You counted X steps. A ring of X devices needs X - 1 steps."""
     return 2 * 4 * I * K
 
 
 @exercise.misconception(of=all_reduce_bytes)
 def sent_in_one_phase(I, K, X):
-    """That is the reduce-scatter alone. An all-reduce also gathers the summed chunks: twice the bytes."""
+    """You counted the reduce-scatter alone. An all-reduce also gathers the summed chunks: twice the bytes."""
     return 4 * I * K * (X - 1) / X
 
 

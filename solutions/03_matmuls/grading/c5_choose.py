@@ -25,7 +25,7 @@ def choose_by_bytes(B, D, F, X, flops, bandwidth):
     of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
 )
 def choose_by_threshold(B, D, F, X, flops, bandwidth):
-    """You compared B with C/W. That shows whether arithmetic limits strategy 1, not which strategy is faster. D and X count too."""
+    """You compared B with C/W. This comparison shows whether arithmetic limits strategy 1, not which strategy is faster. D and X count too."""
     return 1 if flops / bandwidth <= B else 2
 
 
@@ -88,7 +88,7 @@ def reduce_last_once(**layers):
 
 @exercise.misconception(of=reduce_last_total)
 def reduce_last_communication(chip, B, D, F, X):
-    """You counted the communication only. The second matmul leaves a small partial sum, and its arithmetic takes longer."""
+    """You counted the communication only. The second matmul's arithmetic takes longer than the all-reduce of its small partial sum."""
     return all_reduce_time(2 * B * (D + F), X, chip)
 
 

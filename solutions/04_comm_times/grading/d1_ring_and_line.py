@@ -163,7 +163,7 @@ def scatter_thought_cheaper(kind, bytes, axis_size, one_way_bandwidth, wraps):
     of=axis_collective_time, fails=unknown_kind_refused, breaks="an unknown collective raises `ValueError`"
 )
 def unknown_as_gather(kind, **rest):
-    """You took every other name for an all-gather. Raise ValueError for a name that is none of the three."""
+    """You took every unknown name for an all-gather. Raise ValueError for a name that is not one of the three collectives."""
     return axis_collective_time(kind if kind in KINDS else "all_gather", **rest)
 
 
@@ -189,7 +189,7 @@ def one_shard_received(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 @exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
 def wraps_inverted(wraps, **rest):
-    """You gave rings the links of a line, and lines those of a ring. With `wraps` two links work, without it one."""
+    """You gave rings the links of a line, and lines those of a ring. With `wraps` a chip receives over two links, without it over one."""
     return axis_collective_time(wraps=not wraps, **rest)
 
 
@@ -207,13 +207,13 @@ def scatter_counted_twice(kind, **rest):
 
 @exercise.misconception(of=axis_collective_time, fails=unknown_kind_refused)
 def unknown_on_one_chip(kind, axis_size, **rest):
-    """You returned 0 for an axis of one chip before you looked at `kind`. Raise ValueError for an unknown kind there too."""
+    """You returned 0 for an axis of one chip before you looked at `kind`. Raise ValueError for an unknown kind on such an axis too."""
     return 0.0 if axis_size == 1 else axis_collective_time(kind, axis_size=axis_size, **rest)
 
 
 @exercise.misconception(of=axis_collective_time, fails=unknown_kind_refused)
 def unknown_key(kind, **rest):
-    """You raised KeyError for an unknown collective. Raise ValueError: look the name up before you use it as a key."""
+    """You raised KeyError for an unknown collective. Raise ValueError: test whether the table has the name before you use the name as a key."""
     if kind not in KINDS:
         raise KeyError(kind)
     return axis_collective_time(kind, **rest)
@@ -335,7 +335,7 @@ def line_gather_shard(chip, X, Y, R, C):
 
 @exercise.misconception(of=line_scatter_time)
 def line_scatter_wrapped(chip, I, K):
-    """Either you took z for a ring and used V/W, or your factor (N-1)/N is that of x. An axis of 4 wraps around only in a slice of full 4x4x4 cubes, and z has 4 chips."""
+    """Either you took z for a ring and used V/W, or your factor (N-1)/N counts the chips along x. An axis of 4 wraps around only in a slice of full 4x4x4 cubes, and z has 4 chips."""
     return reduce_scatter_time(2 * I * K / 4, 4, chip, topology="ring", model="book")
 
 
@@ -383,7 +383,7 @@ def line_reduce_all_of_it(chip, D, F):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_elements(chip, D, F):
-    """Your answer is too small by a factor of four. Either you counted elements, and a float32 has 4 bytes, or you counted one pass of a ring: y is a line, and an all-reduce is two passes."""
+    """Your answer is too small by a factor of four. Either you counted elements or you counted one pass of a ring. A float32 has 4 bytes, y is a line, and an all-reduce is two passes."""
     return line_reduce_time(chip=chip, D=D, F=F) / 4
 
 
@@ -413,7 +413,7 @@ def ring_scatter_cut_by_x(X, Y, **rest):
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_part_of_y(X, Y, **rest):
-    """Your factor (N-1)/N is that of y. N is the number of chips along x, the axis of the collective."""
+    """Your factor (N-1)/N counts the chips along y. N is the number of chips along x, the axis of the collective."""
     return (Y - 1) / Y * X / (X - 1) * ring_scatter_time(X=X, Y=Y, **rest)
 
 
@@ -431,7 +431,7 @@ def ring_reduce_as_line(chip, N, D, F):
 
 @exercise.misconception(of=line_gather_time)
 def line_gather_along_x(X, Y, **rest):
-    """Your factor (N-1)/N is that of x. N is the number of chips along y, the axis of the all-gather."""
+    """Your factor (N-1)/N counts the chips along x. N is the number of chips along y, the axis of the all-gather."""
     return (X - 1) / X * Y / (Y - 1) * line_gather_time(X=X, Y=Y, **rest)
 
 
@@ -461,7 +461,7 @@ def line_reduce_doubled(**params):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_along_x(chip, D, F):
-    """Your factor (N-1)/N is that of x. N is the number of chips along y, the axis of the all-reduce."""
+    """Your factor (N-1)/N counts the chips along x. N is the number of chips along y, the axis of the all-reduce."""
     return all_reduce_time(4 * D * F, 16, chip, topology="line", model="exact")
 
 

@@ -79,7 +79,7 @@ misplaced = exercise.cases(
 
 @exercise.check(one_axis, points=0.5, public=True)
 def axes_cut_elsewhere(seen):
-    """axes_time: an all-gather over one axis, other axes cut the array too"""
+    """axes_time: an all-gather over one axis, while other axes cut the array too"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -111,7 +111,7 @@ TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
 
 
 @exercise.misconception(
-    of=axes_time, fails=[*TIMES, axes_of_one], breaks="an all-gather over one axis, other axes cut the array too"
+    of=axes_time, fails=[*TIMES, axes_of_one], breaks="an all-gather over one axis, while other axes cut the array too"
 )
 def axes_whole_array(spec, over, mesh_shape, **rest):
     """You sent the whole array over each ring. Divide by the axes that cut it and do not communicate."""
@@ -129,7 +129,7 @@ def axes_divided_by_talking(spec, over, mesh_shape, **rest):
 
 @exercise.misconception(form_of=axes_divided_by_talking)
 def axes_divided_by_talking_cuts(spec, over, mesh_shape, **rest):
-    """Divide by the axes in `over` that cut the array: by none for a reduction."""
+    """You divided by the axes in `over` that cut the array, and for a reduction by no axis."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     cuts = cutting_axes(spec)
     silent = math.prod(mesh_shape[axis] for axis in cuts if axis not in over)
@@ -250,7 +250,7 @@ def axes_reductions_checked_only(kind, spec, over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=axes_misplaced)
 def axes_one_reduction_checked(kind, spec, over, mesh_shape, **rest):
-    """You did not check the axes of a reduce-scatter. Like an all-reduce, it needs axes that do not cut the array."""
+    """You accepted a reduce-scatter over axes that cut the array. Like an all-reduce, it needs axes that do not cut the array."""
     return raised_if(lambda kind, wrong: kind != "reduce_scatter", kind, spec, over, mesh_shape=mesh_shape, **rest)
 
 
@@ -275,7 +275,7 @@ def axes_some_may_cut(kind, spec, over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=axes_misplaced)
 def axes_of_one_unchecked(kind, spec, over, mesh_shape, **rest):
-    """You skipped axes of one chip before you checked them. An axis of one chip that does not cut the array cannot be gathered over either."""
+    """You skipped axes of one chip before you checked them. Check them too: a gather may run over an axis of one chip only if that axis cuts the array."""
     return raised_if(
         lambda kind, wrong: any(mesh_shape[axis] > 1 for axis in wrong), kind, spec, over, mesh_shape=mesh_shape, **rest
     )

@@ -200,7 +200,7 @@ def limit_seconds_only(**call):
 
 @exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
 def limit_shorter(**call):
-    """You took the shorter of the two times. The gather is done when both hops and bytes are: take the longer one."""
+    """You took the shorter of the two times. The gather ends when both the hops and the bytes are done: take the longer time."""
     return min((waiting_time(**call), "latency"), (moving_time(**call), "bandwidth"))
 
 
@@ -297,7 +297,7 @@ def two_rings_summed(**params):
 
 @exercise.misconception(of=latency_bound_below)
 def latency_bound_shard(chip, N):
-    """That is one shard, W1 · 1 µs. The whole array has N shards."""
+    """Your answer is one shard, W1 · 1 µs. The whole array has N shards."""
     return latency_bound_bytes(chip)
 
 
@@ -335,7 +335,7 @@ def tiny_gather_other_bytes(chip, N, R, L, C):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_bytes_only(chip, N, R, L, C):
-    """You counted bytes only, and with the rule of the other kind of axis. For the small array the hops take longer. On this chip only an axis of 16 wraps around."""
+    """You counted bytes only, and used a ring's rule for a line or a line's rule for a ring. For the small array the hops take longer. On this chip only an axis of 16 wraps around."""
     return sum(gather_on_rings_or_lines(2 * rows * C, (N,), chip, other_kind(chip, N))[1] for rows in (R, L))
 
 
@@ -355,7 +355,7 @@ def tiny_gather_other_direction(chip, N, **arrays):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_large_only(**params):
-    """You left out the small array. The all-gathers follow one another, and its hops take time too."""
+    """You left out the small array. The all-gathers follow one another, and the small array's hops take time too."""
     return max(tiny_parts(**params)[1])
 
 
@@ -379,7 +379,7 @@ def two_rings_one_long(X, Y, **rest):
 
 @exercise.misconception(of=two_rings_tiny_time)
 def two_rings_large_only(**params):
-    """You left out the small array. The all-gathers follow one another, and its hops take time too."""
+    """You left out the small array. The all-gathers follow one another, and the small array's hops take time too."""
     return max(two_rings_parts(**params)[1])
 
 

@@ -54,7 +54,7 @@ meshes = exercise.cases(
 
 @exercise.check(rings, points=0.25, public=True)
 def exchange_rings(seen):
-    """exchange_time: rings, both ways and one way, even and odd"""
+    """exchange_time: rings that send both ways or one way, even and odd N"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -79,14 +79,16 @@ def exchange_axes(seen):
 EVERY = [exchange_rings, exchange_lines, exchange_switches, exchange_axes]
 
 
-@exercise.misconception(of=exchange_time, fails=EVERY, breaks="rings both ways, even and odd")
+@exercise.misconception(of=exchange_time, fails=EVERY, breaks="rings that send both ways, even and odd N")
 def exchange_as_gather(bytes, sizes, network, one_way_bandwidth):
     """You used the all-gather's time. In an all-gather every chip needs everything. In an all-to-all it needs one chunk from each chip."""
     total = math.prod(sizes)
     return bytes * (total - 1) / total / (len(sizes) * (2 if network == "ring" else 1) * one_way_bandwidth)
 
 
-@exercise.misconception(of=exchange_time, fails=EVERY, breaks=["rings one way, even and odd", "lines | ⌊N/2⌋·⌈N/2⌉"])
+@exercise.misconception(
+    of=exchange_time, fails=EVERY, breaks=["rings that send one way, even and odd N", "lines | ⌊N/2⌋·⌈N/2⌉"]
+)
 def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
     """You used V/(4·W) for every network. It holds for a ring of even size that uses both directions of its links."""
     return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
@@ -99,7 +101,9 @@ def exchange_switch_as_line(network, **rest):
 
 
 @exercise.misconception(
-    of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes], breaks="rings both ways, even and odd"
+    of=exchange_time,
+    fails=[exchange_rings, exchange_lines, exchange_axes],
+    breaks="rings that send both ways, even and odd N",
 )
 def exchange_even_only(bytes, sizes, network, one_way_bandwidth):
     """You used the formula for even sizes. With an odd number of chips the halves are unequal: ⌊N/2⌋·⌈N/2⌉ pairs, not N²/4."""
@@ -120,93 +124,88 @@ def exchange_shortest_axis(bytes, sizes, **rest):
     return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)
 
 
-def busiest(bytes, sizes, bandwidth, chunks):
-    """Return the time of the slowest axis; ``chunks(n)``: chunks on the busiest wire of an axis of n."""
-    total = math.prod(sizes)
-    return max(chunks(n) / n**2 * bytes * n / total for n in sizes) / bandwidth
+def busiest(bytes, sizes, network, one_way_bandwidth, **wrong):
+    """Return the time of the slowest axis, with ``wrong[network](n)`` in place of the chunks on its busiest wire."""
 
-
-def chunks_of(network, **other):
-    """Return the right number of chunks for each size, but ``other[network](n)`` for the networks in ``other``."""
-
-    def count(n):
+    def chunks(n):
         across = (n // 2) * ((n + 1) // 2)
         right = {"ring": across / 2, "one_way_ring": n * (n - 1) / 2, "line": across, "switch": n - 1}
-        return other[network](n) if network in other else right[network]
+        return wrong[network](n) if network in wrong else right[network]
 
-    return count
+    total = math.prod(sizes)
+    return max(chunks(n) / n**2 * bytes * n / total for n in sizes) / one_way_bandwidth
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
-def exchange_even_rings(bytes, sizes, network, one_way_bandwidth):
-    """You used N²/8 chunks for odd rings too. With an odd number of chips it is ⌊N/2⌋·⌈N/2⌉ / 2."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, ring=lambda n: n * n / 8))
+def exchange_even_rings(**call):
+    """You used N²/8 chunks for odd rings too. With an odd number of chips a wire carries ⌊N/2⌋·⌈N/2⌉ / 2 chunks."""
+    return busiest(**call, ring=lambda n: n * n / 8)
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
-def exchange_even_lines(bytes, sizes, network, one_way_bandwidth):
+def exchange_even_lines(**call):
     """You used N²/4 chunks for odd lines too. With an odd number of chips the halves are unequal: ⌊N/2⌋·⌈N/2⌉."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: n * n / 4))
+    return busiest(**call, line=lambda n: n * n / 4)
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
-def exchange_ring_not_halved(bytes, sizes, network, one_way_bandwidth):
+def exchange_ring_not_halved(**call):
     """You counted a ring's chunks as those of a line. Chunks go both ways round, so a wire carries half as many."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, ring=lambda n: (n // 2) * ((n + 1) // 2)))
+    return busiest(**call, ring=lambda n: (n // 2) * ((n + 1) // 2))
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_rings)
-def exchange_one_way_hop(bytes, sizes, network, one_way_bandwidth):
-    """You let each chunk pass one wire of the one-way ring. A chunk for the k-th chip passes k wires: in all N·(N-1)/2 chunks on each."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, one_way_ring=lambda n: n - 1))
+def exchange_one_way_hop(**call):
+    """You let each chunk pass one wire of the one-way ring. A chunk for the k-th chip passes k wires, so each wire carries N·(N-1)/2 chunks."""
+    return busiest(**call, one_way_ring=lambda n: n - 1)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_rings)
-def exchange_one_way_square(bytes, sizes, network, one_way_bandwidth):
+def exchange_one_way_square(**call):
     """You used N²/2 chunks on a one-way ring. A chip keeps its own chunk: N·(N-1)/2."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, one_way_ring=lambda n: n * n / 2))
+    return busiest(**call, one_way_ring=lambda n: n * n / 2)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_rings)
-def exchange_one_way_doubled(bytes, sizes, network, one_way_bandwidth):
+def exchange_one_way_doubled(**call):
     """You counted N·(N-1) chunks on a one-way ring. On average a chunk travels half-way round: N·(N-1)/2."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, one_way_ring=lambda n: n * (n - 1)))
+    return busiest(**call, one_way_ring=lambda n: n * (n - 1))
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
-def exchange_lower_halves(bytes, sizes, network, one_way_bandwidth):
+def exchange_lower_halves(**call):
     """You used ⌊N/2⌋² chunks on a line. With an odd number of chips one half is larger: ⌊N/2⌋·⌈N/2⌉."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: (n // 2) ** 2))
+    return busiest(**call, line=lambda n: (n // 2) ** 2)
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
-def exchange_line_halved(bytes, sizes, network, one_way_bandwidth):
+def exchange_line_halved(**call):
     """You halved the chunks on a line. Only a ring has a second way round."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: (n // 2) * ((n + 1) // 2) / 2))
+    return busiest(**call, line=lambda n: (n // 2) * ((n + 1) // 2) / 2)
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_lines, exchange_axes])
-def exchange_line_doubled(bytes, sizes, network, one_way_bandwidth):
-    """You added both directions of a line's middle wire. They work at the same time: count the chunks of one direction, at W1."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, line=lambda n: 2 * (n // 2) * ((n + 1) // 2)))
+def exchange_line_doubled(**call):
+    """You added both directions of a line's middle wire. Both directions work at the same time: count the chunks of one direction, at W1."""
+    return busiest(**call, line=lambda n: 2 * (n // 2) * ((n + 1) // 2))
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
-def exchange_switch_own_chunk(bytes, sizes, network, one_way_bandwidth):
-    """You sent N chunks. A GPU keeps its own: N-1."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, switch=lambda n: n))
+def exchange_switch_own_chunk(**call):
+    """You sent N chunks. A GPU keeps its own chunk and sends N-1."""
+    return busiest(**call, switch=lambda n: n)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
-def exchange_switch_all(bytes, sizes, network, one_way_bandwidth):
+def exchange_switch_all(**call):
     """You counted the chunks of all GPUs. Each wire of the switch carries those of one GPU: N-1."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, switch=lambda n: n * (n - 1)))
+    return busiest(**call, switch=lambda n: n * (n - 1))
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
-def exchange_switch_as_ring(bytes, sizes, network, one_way_bandwidth):
-    """You sent chunks through a switch as round a ring. Behind a switch no chip passes chunks on: a wire carries N-1 chunks."""
-    return busiest(bytes, sizes, one_way_bandwidth, chunks_of(network, switch=lambda n: (n // 2) * ((n + 1) // 2) / 2))
+def exchange_switch_as_ring(**call):
+    """You counted the chunks of a ring. Behind a switch no chip passes chunks on, so a wire carries N-1 chunks."""
+    return busiest(**call, switch=lambda n: (n // 2) * ((n + 1) // 2) / 2)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
@@ -230,25 +229,25 @@ def exchange_chunks_of_all(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_first_axis(bytes, sizes, network, one_way_bandwidth):
-    """You used the first axis. The slowest axis counts, wherever it stands in `sizes`."""
+    """You used the first axis of `sizes`. The slowest axis counts, first or not."""
     return exchange_time(bytes * sizes[0] / math.prod(sizes), sizes[:1], network, one_way_bandwidth)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_last_axis(bytes, sizes, network, one_way_bandwidth):
-    """You used the last axis. The slowest axis counts, wherever it stands in `sizes`."""
+    """You used the last axis of `sizes`. The slowest axis counts, last or not."""
     return exchange_time(bytes * sizes[-1] / math.prod(sizes), sizes[-1:], network, one_way_bandwidth)
 
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_shard_as_array(bytes, sizes, network, one_way_bandwidth):
-    """You took V/N, one chip's part, as the array. V is the array over all chips; the rings along an axis of n share it, V·n/N each."""
+    """You took V/N, one chip's part, as the array. V is the array over all chips. The rings along an axis of n share it: V·n/N each."""
     return max(exchange_time(bytes / math.prod(sizes), (n,), network, one_way_bandwidth) for n in sizes)
 
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_both_ways(bytes, sizes, network, one_way_bandwidth):
-    """You divided by W. Chunks of one direction pass a wire at W1, and the number of chunks already counts one direction."""
+    """You divided by W. The table counts the chunks that pass a wire in one direction, and they pass it at W1."""
     return exchange_time(bytes, sizes, network, 2 * one_way_bandwidth)
 
 
@@ -297,7 +296,7 @@ def line_exchange_half(**params):
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_as_ring(N, **rest):
-    """You used a quarter of the all-gather's time. That holds for a ring. Behind a switch no chip passes chunks on: use 1/N of it."""
+    """You used a quarter of the all-gather's time. That holds for a ring. Behind a switch no chip passes chunks on: use 1/N of the all-gather's time."""
     return N / 4 * switch_exchange_time(N=N, **rest)
 
 
@@ -339,13 +338,13 @@ def ring_exchange_as_gather_exact(N, **rest):
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_as_switch(N, **rest):
-    """You used V/(N·W). That holds behind a switch. On a ring a chunk passes N/4 wires on average: V/(4·W)."""
+    """You used V/(N·W), the rule behind a switch. On a ring a chunk passes N/4 wires on average: V/(4·W)."""
     return 4 / N * ring_exchange_time(N=N, **rest)
 
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_as_switch_exact(N, **rest):
-    """You used (N-1)/N² · V/W. That holds behind a switch. On a ring a chunk passes N/4 wires on average: V/(4·W)."""
+    """You used (N-1)/N² · V/W, the rule behind a switch. On a ring a chunk passes N/4 wires on average: V/(4·W)."""
     return 4 * (N - 1) / N**2 * ring_exchange_time(N=N, **rest)
 
 
@@ -423,13 +422,13 @@ def torus_exchange_chips_added(X, Y, **rest):
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_two_rings(X, **rest):
-    """Your answer is too large. Along the longer axis there are X rings, and they share the array: each moves V / X, which takes a quarter of the time that its all-gather would take."""
+    """Your answer is too large. Along the longer axis X rings share the array, V / X each. An all-to-all of V / X takes a quarter of the all-gather's time."""
     return X / 2 * torus_exchange_time(X=X, **rest)
 
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_axes_added(X, Y, **rest):
-    """You added the times of the axes. Both work at the same time: the longer one counts."""
+    """You added the times of the axes. Both axes work at the same time: the longer axis counts."""
     return (X + Y) / Y * torus_exchange_time(X=X, Y=Y, **rest)
 
 

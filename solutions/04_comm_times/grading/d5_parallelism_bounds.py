@@ -96,7 +96,7 @@ def mlp_one_flop(**call):
 
 @exercise.misconception(of=mlp_times, fails=PASSES, breaks="B: tokens in the *global* batch")
 def mlp_batch_per_chip(X, B, **rest):
-    """You took B as the batch of one chip. B is the global batch, and x has already cut it."""
+    """You took B as the batch of one chip. B is the global batch; a chip has B / X of it."""
     return mlp_times(X=X, B=B * X, **rest)
 
 
@@ -131,7 +131,7 @@ def mlp_whole_weights(Y, **rest):
     return arithmetic, weights * Y, activations
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES, breaks="along an axis of 1 nothing moves: 0")
+@exercise.misconception(of=mlp_times, fails=PASSES, breaks="0 along an axis of one chip")
 def mlp_lone_chips_send(backward, fsdp, D, Y, B, X, MX, MY, bandwidth, **rest):
     """You sent weights or activations along an axis of one chip. It has no other chip to send to: the time is 0."""
     call = {"B": B, "D": D, "MX": MX, "MY": MY, "bandwidth": bandwidth, "backward": backward, "fsdp": fsdp, **rest}
@@ -168,7 +168,7 @@ def mlp_plain_backward_once(backward, fsdp, **rest):
 
 @exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
 def mlp_backward_moves_twice(backward, **rest):
-    """You doubled the activations in the backward pass. There too they are gathered once and reduce-scattered once: 4·B·D / (X·MY·W)."""
+    """You doubled the activations in the backward pass. In that pass too they are gathered once and reduce-scattered once: 4·B·D / (X·MY·W)."""
     arithmetic, weights, activations = mlp_times(backward=backward, **rest)
     return arithmetic, weights, activations * (2 if backward else 1)
 
@@ -250,7 +250,7 @@ def split_one_axis_each(MX, MY, **rest):
 
 @exercise.misconception(of=best_split, fails=split_best, breaks="minimize max(F / (Y·MX), B / (X·MY))")
 def split_data_only(N, **rest):
-    """You gave all chips to FSDP. With a small batch each chip computes little, and that no longer overlaps the time of the weights: use y too."""
+    """You gave all chips to FSDP. With a small batch the weights' time is longer than a chip's arithmetic: use y too."""
     return N, 1
 
 
@@ -306,7 +306,7 @@ def split_floats(**call):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_per_chip(N, **rest):
-    """That is the batch of one chip. The question asks for the global batch, of all chips."""
+    """Your answer is the batch of one chip. The question asks for the global batch, of all chips."""
     return fsdp_least_batch(N=N, **rest) / N
 
 
@@ -342,13 +342,13 @@ def tensor_halved(**params):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_as_fsdp(chip, N, F):
-    """That is the bound of FSDP alone. Tensor parallelism divides the weights that travel by Y."""
+    """Your answer is the bound of FSDP alone. Tensor parallelism divides the weights that travel by Y."""
     return link_intensity(chip) / 2
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_global(N, **rest):
-    """That is the global batch. The question asks for the tokens of one chip."""
+    """Your answer is the global batch. The question asks for the tokens of one chip."""
     return N * mixed_least_batch(N=N, **rest)
 
 
@@ -366,7 +366,7 @@ def mixed_not_overlapped(**params):
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_tensor_chips(B, F, N):
-    """That is Y, the tensor-parallel axis. The question asks for X = N / Y."""
+    """Your answer is Y, the tensor-parallel axis. The question asks for X = N / Y."""
     return N / best_fsdp_chips(B=B, F=F, N=N)
 
 
@@ -384,7 +384,7 @@ def best_fsdp_batch_per_chip(B, F, N):
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_one_slice(P, **rest):
-    """That is the batch of one slice. The question asks for the batch of all slices."""
+    """Your answer is the batch of one slice. The question asks for the batch of all slices."""
     return dcn_least_batch(P=P, **rest) / P
 
 
@@ -414,7 +414,7 @@ def fsdp_batch_sequences_of_tokens(T, **rest):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_of_one_chip_and_axis(N, **rest):
-    """That is the batch of one chip, with the links of one axis. FSDP over three axes has 3·W, and the question asks for the global batch."""
+    """Your answer is the batch of one chip, with the links of one axis. FSDP over three axes has 3·W, and the question asks for the global batch."""
     return 3 * fsdp_least_batch(N=N, **rest) / N
 
 
@@ -432,7 +432,7 @@ def tensor_doubled(**params):
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_three_axes(**params):
-    """You used the links of three axes. y is a ring of one."""
+    """You used the links of three torus axes. y is a ring of one torus axis."""
     return 3 * tensor_most_chips(**params)
 
 
@@ -444,19 +444,19 @@ def tensor_both_widths(chip, D, F):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_alone(chip, N, F):
-    """That is C/W, the bound of FSDP alone on one axis. FSDP has two axes here, and tensor parallelism divides the weights that travel."""
+    """Your answer is C/W, the bound of FSDP alone on one axis. FSDP has two axes here, and tensor parallelism divides the weights that travel."""
     return link_intensity(chip)
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_three_axes_fsdp(chip, N, F):
-    """That is the bound of FSDP alone on three axes. Tensor parallelism divides the weights that travel by Y."""
+    """Your answer is the bound of FSDP alone on three axes. Tensor parallelism divides the weights that travel by Y."""
     return link_intensity(chip) / 3
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_axes_added(**params):
-    """You added the numbers of axes. The two bounds are multiplied, so it is 2 · 1, not 3."""
+    """You added 2 axes and 1 axis. The bound has the product of both counts, 2 · 1, not their sum, 3."""
     return 2 / 3 * mixed_least_batch(**params)
 
 
@@ -468,19 +468,19 @@ def mixed_two_axes_each(**params):
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_axes_upside_down(**params):
-    """You divided by the number of axes. More axes make the weights faster, so more chips go to FSDP: X² grows with them."""
+    """You divided by the number of axes. Over more axes the weights travel faster, so the best X is larger: multiply."""
     return best_fsdp_chips(**params) / 2
 
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_four(**params):
-    """You counted the two axes twice. Weights are divided by 2, and activations by 1: X² = 2 · N · (tokens) / F."""
+    """You counted the two axes twice. Divide the time of weights by 2 and that of activations by 1: X² = 2 · N · (tokens) / F."""
     return math.sqrt(2) * best_fsdp_chips(**params)
 
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_squared(**params):
-    """That is X². Take the square root."""
+    """Your answer is X². Take the square root."""
     return best_fsdp_chips(**params) ** 2
 
 
@@ -498,13 +498,13 @@ def best_fsdp_square(B, F, N):
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_one_slice_per_chip(P, n, **rest):
-    """That is the batch of one slice, with the network of one chip. All chips of a slice send, and the question asks for all slices."""
+    """Your answer is the batch of one slice, with the network of one chip. All chips of a slice send, and the question asks for all slices."""
     return n * dcn_least_batch(P=P, n=n, **rest) / P
 
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_half(**params):
-    """Your answer is too small by a factor of two. The table's bandwidth is one way, and an all-reduce is two passes."""
+    """Your answer is too small by a factor of two. The bandwidth in the question is one way, and an all-reduce is two passes."""
     return dcn_least_batch(**params) / 2
 
 
@@ -522,7 +522,7 @@ def dcn_other_slices(P, **rest):
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_shared_by_chips(n, **rest):
-    """You divided by the chips of a slice. Its FLOPs and its bandwidth both grow with them: they cancel."""
+    """You divided by the chips of a slice. A slice's FLOPs and its bandwidth both grow with its chips, so the number of chips cancels."""
     return dcn_least_batch(n=n, **rest) / n
 
 

@@ -1,5 +1,7 @@
 """Checks and misconceptions of D6."""
 
+from types import SimpleNamespace
+
 from jax.sharding import PartitionSpec as P
 
 from d6_gpu_network import (
@@ -86,7 +88,7 @@ def cluster_exchange(seen):
 
 
 @exercise.misconception(
-    of=cluster_time, fails=cluster_many_nodes, breaks="gathers and reductions inside one node, over 2 to 32 nodes"
+    of=cluster_time, fails=cluster_many_nodes, breaks="gathers and reductions inside one node and over 2 to 32 nodes"
 )
 def cluster_network_only(gpus, node, gpu_egress, node_egress, **rest):
     """You counted the network only. With few nodes the switches inside them need longer: take the slower level."""
@@ -150,154 +152,142 @@ def cluster_dense_exchange(k, **rest):
     of=cluster_time, fails=cluster_exchange, breaks="all-to-alls, dense and ragged, in one node and over many"
 )
 def cluster_ring_exchange(kind, bytes, gpus, node, gpu_egress, node_egress, k):
-    """You used a quarter of an all-gather for the all-to-all. That holds for a ring. Behind switches it is 1/N, or 1/M for M nodes."""
+    """You used a quarter of an all-gather for the all-to-all. That holds for a ring. Behind switches the all-to-all takes 1/N of it, or 1/M for M nodes."""
     right = cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)
     return right * (gpus if gpus <= node else gpus // node) / 4 if kind == "all_to_all" else right
 
 
-def by_rules(kind, bytes, gpus, node, gpu_egress, node_egress, k, **rules):
-    """Return the right time, but with ``rules`` in place of some of its parts.
+def by_rules(call, **rules):
+    """Return the right time of a call, but with ``rules`` in place of some of its parts.
 
     Args:
-        rules: ``inside`` and ``between``, seconds per byte of the two levels; ``sharp``, bytes/s; ``parts``, ``egress``
-            and ``share`` of an all-to-all.
+        rules: functions of the call: ``inside`` and ``between``, seconds per byte of the two levels; ``sharp``,
+            bytes/s; ``parts``, ``egress`` and ``share`` of an all-to-all; ``times``, a factor of the whole time.
     """
-    members, nodes = min(gpus, node), max(gpus // node, 1)
-    inside = rules.get("inside", (members - 1) / (members * gpu_egress))
-    between = rules.get("between", (nodes - 1) / (nodes * node_egress))
-    parts = rules.get("parts", nodes if nodes > 1 else members)
-    egress = rules.get("egress", node_egress if nodes > 1 else gpu_egress)
-    if kind == "all_to_all":
-        return bytes * (parts - 1) / (parts**2 * egress) * rules.get("share", min(k / parts, 1))
-    if kind == "sharp_all_reduce":
-        return bytes / rules.get("sharp", min(gpu_egress, node_egress) if nodes > 1 else gpu_egress)
-    return bytes * max(inside, between) * (2 if kind == "all_reduce" else 1)
+    c = SimpleNamespace(**call)
+    c.members, c.nodes = min(c.gpus, c.node), max(c.gpus // c.node, 1)
+    c.parts, c.egress = (c.nodes, c.node_egress) if c.nodes > 1 else (c.members, c.gpu_egress)
+
+    def rule(name, right):
+        return rules[name](c) if name in rules else right
+
+    volume = rule("times", 1) * c.bytes
+    if c.kind == "all_to_all":
+        parts = rule("parts", c.parts)
+        return volume * (parts - 1) / (parts**2 * rule("egress", c.egress)) * rule("share", min(c.k / parts, 1))
+    if c.kind == "sharp_all_reduce":
+        return volume / rule("sharp", min(c.gpu_egress, c.egress))
+    inside = rule("inside", (c.members - 1) / (c.members * c.gpu_egress))
+    between = rule("between", (c.nodes - 1) / (c.nodes * c.node_egress))
+    return volume * max(inside, between) * (2 if c.kind == "all_reduce" else 1)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
-def cluster_inside_only(gpus, node, gpu_egress, node_egress, k, **rest):
-    """Either you counted the level inside the nodes only, or you multiplied a node's egress by its GPUs. `node_egress` is that of the whole node, and with many nodes it sets the time."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, between=0)
+def cluster_inside_only(**call):
+    """Either you left out the level between the nodes, or you multiplied a node's egress by its GPUs. `node_egress` is the egress of the whole node, and with many nodes it sets the time."""
+    return by_rules(call, between=lambda c: 0)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
-def cluster_inside_of_all(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_inside_of_all(**call):
     """You took N for d inside a node. There d GPUs share the work: (d-1)/d of V."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, inside=(gpus - 1) / (gpus * gpu_egress))
+    return by_rules(call, inside=lambda c: (c.gpus - 1) / (c.gpus * c.gpu_egress))
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
-def cluster_between_gpus(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_between_gpus(**call):
     """You took N for M between the nodes. There M nodes share the work: (M-1)/M of V."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, between=(gpus - 1) / (gpus * node_egress) if gpus > node else 0)
+    return by_rules(call, between=lambda c: (c.gpus - 1) / (c.gpus * c.node_egress) if c.nodes > 1 else 0)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_one_node)
-def cluster_whole_node(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_whole_node(**call):
     """You used the size of the node in a collective of fewer GPUs. N counts the GPUs that take part."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, inside=(node - 1) / (node * gpu_egress))
+    return by_rules(call, inside=lambda c: (c.node - 1) / (c.node * c.gpu_egress))
 
 
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
-def cluster_sharp_own_part(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_sharp_own_part(**call):
     """You used (N-1)/N of V. With SHARP the switch needs every GPU's part of every element: all of V goes up."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call) * ((gpus - 1) / gpus if rest["kind"] == "sharp_all_reduce" else 1)
+    return by_rules(call, times=lambda c: (c.gpus - 1) / c.gpus if c.kind == "sharp_all_reduce" else 1)
 
 
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
-def cluster_sharp_doubled(gpus, node, gpu_egress, node_egress, k, **rest):
-    """You counted two passes with SHARP. Each array goes up while the sum comes down: V / W once."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call) * (2 if rest["kind"] == "sharp_all_reduce" else 1)
+def cluster_sharp_doubled(**call):
+    """You counted two passes with SHARP. Arrays go up while the sum comes down, so V counts once."""
+    return by_rules(call, times=lambda c: 2 if c.kind == "sharp_all_reduce" else 1)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_sharp)
-def cluster_sharp_by_node(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_sharp_by_node(**call):
     """You used the node's egress for every SHARP all-reduce over nodes. The slower of the two levels counts: min(Wg, Wn)."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, sharp=node_egress if gpus > node else gpu_egress)
+    return by_rules(call, sharp=lambda c: c.egress)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_sharp)
-def cluster_sharp_by_gpu(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_sharp_by_gpu(**call):
     """You used a GPU's egress for a SHARP all-reduce over nodes. The slower of the two levels counts: min(Wg, Wn)."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, sharp=gpu_egress)
+    return by_rules(call, sharp=lambda c: c.gpu_egress)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_sharp)
-def cluster_sharp_faster(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_sharp_faster(**call):
     """You took the faster of the two levels with SHARP. The slower one counts: min(Wg, Wn)."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, sharp=max(gpu_egress, node_egress) if gpus > node else gpu_egress)
+    return by_rules(call, sharp=lambda c: max(c.gpu_egress, c.egress))
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_one_node)
-def cluster_sharp_slower_in_node(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_sharp_slower_in_node(**call):
     """You used the node's egress inside one node. There nothing leaves the node: V / Wg."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, sharp=min(gpu_egress, node_egress))
+    return by_rules(call, sharp=lambda c: min(c.gpu_egress, c.node_egress))
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
-def cluster_exchange_as_gather(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_exchange_as_gather(**call):
     """You used the all-gather's time for the all-to-all. A GPU sends V/N² to each other GPU, not V/N."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call) * ((gpus // node if gpus > node else gpus) if rest["kind"] == "all_to_all" else 1)
+    return by_rules(call, times=lambda c: c.parts if c.kind == "all_to_all" else 1)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
-def cluster_ragged_without_min(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_ragged_without_min(**call):
     """You multiplied by k / parts even if k is larger than the number of parts. No row has data for more parts than there are: min(k / parts, 1)."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, share=k / (gpus // node if gpus > node else gpus))
+    return by_rules(call, share=lambda c: c.k / c.parts)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
-def cluster_ragged_over_gpus(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_ragged_over_gpus(**call):
     """You divided k by the GPUs. Over many nodes the parts are nodes: min(k / M, 1)."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, share=min(k / gpus, 1))
+    return by_rules(call, share=lambda c: min(c.k / c.gpus, 1))
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
-def cluster_ragged_over_node(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_ragged_over_node(**call):
     """You divided k by the size of a node. The parts are the GPUs that take part, or the nodes."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, share=min(k / node, 1))
+    return by_rules(call, share=lambda c: min(c.k / c.node, 1))
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
-def cluster_exchange_at_gpu_egress(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_exchange_at_gpu_egress(**call):
     """You used a GPU's egress for an all-to-all over nodes. Between nodes a node's egress counts."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, egress=gpu_egress)
+    return by_rules(call, egress=lambda c: c.gpu_egress)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
-def cluster_exchange_over_gpus(gpus, node, gpu_egress, node_egress, k, **rest):
-    """You used N, the GPUs, in an all-to-all over nodes. Between nodes M counts: V·(M-1)/(M²·Wn)."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, parts=gpus)
+def cluster_exchange_over_gpus(**call):
+    """You used N, the GPUs, in an all-to-all over nodes. Between nodes use M, the number of nodes: V·(M-1)/(M²·Wn)."""
+    return by_rules(call, parts=lambda c: c.gpus)
 
 
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
-def cluster_scatter_twice(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_scatter_twice(**call):
     """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call) * (2 if rest["kind"] == "reduce_scatter" else 1)
+    return by_rules(call, times=lambda c: 2 if c.kind == "reduce_scatter" else 1)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_one_node)
-def cluster_one_node_doubled(gpus, node, gpu_egress, node_egress, k, **rest):
+def cluster_one_node_doubled(**call):
     """You doubled a GPU's egress inside a node. It sends and receives equally much at the same time: count one direction."""
-    call = {"gpus": gpus, "node": node, "gpu_egress": gpu_egress, "node_egress": node_egress, "k": k, **rest}
-    return by_rules(**call, inside=(gpus - 1) / (gpus * 2 * gpu_egress)) if gpus <= node else by_rules(**call)
+    return by_rules(call, inside=lambda c: (c.members - 1) / (c.members * c.gpu_egress) / (1 if c.nodes > 1 else 2))
 
 
 @exercise.misconception(of=node_gather_time)
@@ -410,7 +400,7 @@ def gpu_batch_all_busy(E, k, **rest):
 
 @exercise.misconception(of=gpu_least_batch)
 def gpu_batch_global(N, **rest):
-    """That is the global batch. The question asks for the tokens of one GPU."""
+    """Your answer is the global batch. The question asks for the tokens of one GPU."""
     return N * gpu_least_batch(N=N, **rest)
 
 
@@ -464,7 +454,7 @@ def sharp_reduce_half(**params):
 
 @exercise.misconception(of=sharp_reduce_time)
 def sharp_reduce_measured(chip, I, J):
-    """You used the gain that was measured, 30 %. This question's model is V / egress."""
+    """You used the measured gain, 30 %. This question's model is V / egress."""
     return all_reduce_time(2 * I * J, 8, chip, topology="switch") / 1.3
 
 
@@ -476,7 +466,7 @@ def sharp_reduce_eighth(**params):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_one_place(**params):
-    """You took one place per token for the dense array. It has a place for each of the 8 experts."""
+    """You took one part per token for the dense array. It has a part for each of the 8 experts."""
     return ragged_exchange_time(**params) / 8
 
 
@@ -488,19 +478,19 @@ def ragged_exchange_half(**params):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_one_place_dense(k, **rest):
-    """You took one place per token and sent it everywhere. The dense array has 8 places per token, and k of them have data."""
+    """You took one part per token and sent it everywhere. The dense array has 8 parts per token, and k of them have data."""
     return ragged_exchange_time(k=k, **rest) / k
 
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_own_part(**params):
-    """Your answer is too large by about an eighth. A GPU keeps its own part, (N-1)/N travels; the factor is k / 8, not k / 7; and the GPU's own egress counts, not that of a node."""
+    """Your answer is too large by about a seventh. Check three facts. A GPU keeps its own part, so (N-1)/N travels. The factor is k / 8, not k / 7. A GPU's egress counts, not a node's."""
     return 8 / 7 * ragged_exchange_time(**params)
 
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_k_twice(k, **rest):
-    """You counted k twice. The dense array has 8 places per token, and the factor k / 8 leaves the empty ones out."""
+    """You counted k twice. The dense array has 8 parts per token, and the factor k / 8 leaves the empty ones out."""
     return k / 8 * ragged_exchange_time(k=k, **rest)
 
 

@@ -59,56 +59,50 @@ def bandwidths_root_like_ring(kind, **rest):
 
 @exercise.misconception(form_of=bandwidths_root_like_ring)
 def bandwidths_broadcast_like_ring(kind, **rest):
-    """Only a broadcast has the factor (n-1)/n."""
+    """You gave the broadcast the factor (n-1)/n."""
     return bandwidths(kind="all_gather" if kind == "broadcast" else kind, **rest)
 
 
 @exercise.misconception(form_of=bandwidths_root_like_ring)
 def bandwidths_reduce_like_ring(kind, **rest):
-    """Only a reduce has the factor (n-1)/n."""
+    """You gave the reduce the factor (n-1)/n."""
     return bandwidths(kind="all_gather" if kind == "reduce" else kind, **rest)
 
 
-def factored(factors, kind, ranks, **rest):
-    """Return the bandwidths, with ``factors[kind](n)`` in place of the right factor."""
-    algbw, busbw = bandwidths_of(kind, ranks=ranks, **rest)
+def factored(right, factors, kind, ranks, **rest):
+    """Return the bandwidths of ``right``, with ``factors[kind](n)`` in place of its factor."""
+    algbw, busbw = right(kind=kind, ranks=ranks, **rest)
     return algbw, algbw * factors[kind](ranks) if kind in factors else busbw
-
-
-def bandwidths_of(kind, bytes_in, bytes_out, ranks, seconds):
-    """Return the right bandwidths."""
-    algbw, share = max(bytes_in, bytes_out) / seconds, (ranks - 1) / ranks
-    return algbw, algbw * {"all_reduce": 2 * share, "broadcast": 1, "reduce": 1}.get(kind, share)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_reduced)
 def bandwidths_reduced_doubled(**call):
     """You gave the all-reduce the factor 2. In each of its two passes a rank keeps one of n parts: 2·(n-1)/n."""
-    return factored({"all_reduce": lambda n: 2}, **call)
+    return factored(bandwidths, {"all_reduce": lambda n: 2}, **call)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_cut)
 def bandwidths_scattered_whole(**call):
     """You gave the reduce-scatter the factor 1. A rank keeps its own part: (n-1)/n."""
-    return factored({"reduce_scatter": lambda n: 1}, **call)
+    return factored(bandwidths, {"reduce_scatter": lambda n: 1}, **call)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_cut)
 def bandwidths_gathered_parts(**call):
-    """You gave the all-gather the factor n-1. That counts parts of S/n bytes: of S it is (n-1)/n."""
-    return factored({"all_gather": lambda n: n - 1}, **call)
+    """You gave the all-gather the factor n-1. A rank sends n-1 parts of S/n bytes: (n-1)/n of S."""
+    return factored(bandwidths, {"all_gather": lambda n: n - 1}, **call)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_others)
 def bandwidths_exchanged_once(**call):
     """You gave the all-to-all the factor (n-1)/n². S is one rank's buffer, and a rank sends (n-1)/n of it."""
-    return factored({"all_to_all": lambda n: (n - 1) / n**2}, **call)
+    return factored(bandwidths, {"all_to_all": lambda n: (n - 1) / n**2}, **call)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_others)
 def bandwidths_exchanged_whole(**call):
     """You gave the all-to-all the factor 1. A rank keeps its own part: (n-1)/n."""
-    return factored({"all_to_all": lambda n: 1}, **call)
+    return factored(bandwidths, {"all_to_all": lambda n: 1}, **call)
 
 
 @exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
@@ -157,7 +151,7 @@ def bandwidths_exchange_of_all(kind, ranks, **rest):
 
 @exercise.misconception(of=reduce_bus_bandwidth)
 def reduce_algorithm_bandwidth(n, MB, ms):
-    """That is the algorithm bandwidth, S / t. A rank sends 2·(n-1)/n times S."""
+    """Your answer is the algorithm bandwidth, S / t. A rank sends 2·(n-1)/n times S."""
     return MB * 1e6 / (ms * 1e-3)
 
 
@@ -181,7 +175,7 @@ def scatter_from_output(n, **rest):
 
 @exercise.misconception(of=scatter_from_bus_time)
 def scatter_from_algorithm(n, **rest):
-    """You divided S by busbw. That is not the time, because a GPU sends (n-1)/n of S."""
+    """You divided S by busbw. The quotient is not the time, because a GPU sends (n-1)/n of S."""
     return scatter_from_bus_time(n=n, **rest) * n / (n - 1)
 
 
@@ -205,7 +199,7 @@ def puzzle_without_own(n, **rest):
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_algorithm_bandwidth(n, **rest):
-    """That is the algorithm bandwidth. For the bus bandwidth, each rank sends (n-1)/n of S."""
+    """Your answer is the algorithm bandwidth. For the bus bandwidth, each rank sends (n-1)/n of S."""
     return puzzle_bus_bandwidth(n=n, **rest) * n / (n - 1)
 
 
@@ -241,25 +235,25 @@ def scatter_as_reduce(**params):
 
 @exercise.misconception(of=scatter_from_bus_time)
 def scatter_of_a_part(n, **rest):
-    """You divided by n. Each GPU keeps the named part, so the whole array is n times as large."""
+    """You divided by n. Each GPU keeps the part that the question names, so the whole array is n times as large."""
     return scatter_from_bus_time(n=n, **rest) / n**2
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_as_reduce(n, ar, percent):
-    """That is the all-reduce's bus bandwidth. The two are similar, not equal: compute from the reduce-scatter's printed number."""
+    """Your answer is the all-reduce's bus bandwidth. The two are similar, not equal: compute from the reduce-scatter's printed number."""
     return ar * 1e9
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_factor_taken_out(n, **rest):
-    """You divided the printed number by (n-1)/n. Its factor is right, and its size is 1/n of S: multiply by n."""
+    """You divided the printed number by (n-1)/n. The number needs this factor, but it counts only 1/n of S: multiply by n."""
     return puzzle_bus_bandwidth(n=n, **rest) / (n - 1)
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_factor_twice(n, **rest):
-    """You multiplied the printed number by (n-1)/n. It includes this factor already, and its size is 1/n of S: multiply by n."""
+    """You multiplied the printed number by (n-1)/n. It includes this factor already, but it counts only 1/n of S: multiply by n."""
     return puzzle_bus_bandwidth(n=n, **rest) * (n - 1) / n**2
 
 

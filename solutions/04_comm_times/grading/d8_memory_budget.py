@@ -58,7 +58,7 @@ def cache_bytes(seen):
 
 @exercise.check(small_steps, points=0.5, public=True)
 def step_small_batch(seen):
-    """decode_step_time: batches that wait for the weights"""
+    """decode_step_time: small batches, whose steps wait for the weights"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -126,14 +126,14 @@ def cache_in_gigabytes(**call):
 
 @exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
 def cache_as_a_float(**call):
-    """You returned a float. Bytes are counted: return an int."""
+    """You returned a float. The number of bytes is a whole number: return an int."""
     return float(kv_cache_bytes(**call))
 
 
 @exercise.misconception(
     of=decode_step_time,
     fails=[step_small_batch, step_large_batch],
-    breaks="`decode_step_time`: batches that wait for the weights",
+    breaks="`decode_step_time`: small batches, whose steps wait for the weights",
 )
 def step_one_sequence_cached(sequences, tokens, **rest):
     """You read the cache of one sequence. The batch shares the weights, but each sequence has its own cache."""
@@ -164,7 +164,7 @@ def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
 
 @exercise.misconception(of=decode_step_time, fails=step_large_batch)
 def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
-    """You overlapped everything. Attention reads its cache after the matmuls: add its time to theirs."""
+    """You overlapped everything. Reading the cache does not overlap the matmuls: add its time to theirs."""
     reading = (params * weight_bytes + kv_bytes_per_token * sequences * tokens) / (chips * hbm_bandwidth)
     return max(reading, 2 * sequences * params / (chips * flops))
 
@@ -177,7 +177,7 @@ def three_times(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chi
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_longest_only(**call):
-    """You took the longest of the three times. Attention reads its cache after the matmuls: add its time to theirs."""
+    """You took the longest of the three times. Reading the cache does not overlap the matmuls: add its time to theirs."""
     return max(three_times(**call))
 
 
@@ -267,7 +267,7 @@ def step_per_sequence(sequences, **rest):
 
 @exercise.misconception(of=state_per_chip)
 def state_other_recipe(P, N, kept):
-    """You used the other recipe's bytes per parameter. With bfloat16 weights it is 2 + 4 + 4 = 10, with float32 weights 4 + 4 + 4 + 4 = 16."""
+    """You used the other recipe's bytes per parameter. With bfloat16 weights a parameter has 2 + 4 + 4 = 10 bytes, with float32 weights 4 + 4 + 4 + 4 = 16."""
     return P * 1e9 * (16 if kept == "bf16" else 10) / N
 
 
@@ -279,7 +279,7 @@ def state_weights_only(P, N, kept):
 
 @exercise.misconception(of=state_per_chip)
 def state_in_gib(**params):
-    """You divided by 2³⁰. That is a GiB; 1 GB is 10⁹ bytes."""
+    """You divided by 2³⁰, which gives GiB. 1 GB is 10⁹ bytes."""
     return state_per_chip(**params) * 1e9 / 2**30
 
 
@@ -303,13 +303,13 @@ def cache_of_batch_query_heads(H, K, **rest):
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_one(B, **rest):
-    """That is the cache of one sequence. Every sequence of the batch has its own."""
+    """Your answer is the cache of one sequence. Every sequence of the batch has its own."""
     return cache_of_batch(B=B, **rest) / B
 
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_in_gib(**params):
-    """You divided by 2³⁰. That is a GiB; 1 GB is 10⁹ bytes."""
+    """You divided by 2³⁰, which gives GiB. 1 GB is 10⁹ bytes."""
     return cache_of_batch(**params) * 1e9 / 2**30
 
 
@@ -323,7 +323,7 @@ def two_steps(chip, P, N, T, B, L, kB, **changed):
 
 @exercise.misconception(of=decode_step)
 def decode_one_cache(chip, P, N, T, B, L, kB):
-    """You left out most of the cache. Either you overlapped attention with the arithmetic, or you read the cache of one sequence or one token. Each sequence has its own cache, and attention reads it before the matmuls: add its time."""
+    """You left out most of the cache. Either you overlapped attention with the arithmetic, or you read the cache of one sequence or one token. Each sequence has its own cache, and reading it does not overlap the matmuls: add its time."""
     weights = two_steps(chip, P, N, T, B, L, kB, kv_bytes_per_token=0)
     return weights + 2 * kB * 1e3 * T / (N * CHIPS[chip].hbm_bw)
 
@@ -360,7 +360,7 @@ def state_one_moment(P, N, kept):
 
 @exercise.misconception(of=state_per_chip)
 def state_one_more(P, N, kept):
-    """You added a number that this recipe does not keep. It is 2 + 4 + 4 bytes with bfloat16 weights, and 4 numbers of 4 bytes in float32."""
+    """You added a number that this recipe does not keep. The state has 2 + 4 + 4 bytes per parameter with bfloat16 weights, and 4 numbers of 4 bytes in float32."""
     return P * 1e9 * (12 if kept == "bf16" else 20) / N
 
 
@@ -384,13 +384,13 @@ def cache_of_batch_all_heads(H, K, **rest):
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_one_layer(L, **rest):
-    """That is the cache of one layer. Every layer has its own."""
+    """Your answer is the cache of one layer. Every layer has its own."""
     return cache_of_batch(L=L, **rest) / L
 
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_one_head(K, **rest):
-    """That is the cache of one KV head. All KV heads are cached."""
+    """Your answer is the cache of one KV head. All KV heads are cached."""
     return cache_of_batch(K=K, **rest) / K
 
 

@@ -18,7 +18,7 @@ from grader.hardware import all_gather_time, latency
 
 @exercise.alternative()
 def gathered_backwards(a):
-    """Send to the device before, in a loop; the shard of hop t comes from me + t."""
+    """Send to the previous device, in a loop; the shard of hop t comes from me + t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
     def one(hop, carry):
@@ -32,7 +32,7 @@ def gathered_backwards(a):
 
 @exercise.misconception(fails=ring_gather_hops, breaks="N − 1 `ppermute`s")
 def gathered_in_n_hops(a):
-    """You permute N times. After N - 1 permutes every device has every shard. The last one only returns your own shard."""
+    """You permute N times. After N - 1 permutes every device has every shard. Your last permute only returns your own shard."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype)
     for hop in range(1, n + 1):
@@ -90,7 +90,7 @@ def gathered_sending_all_slots(a):
 
 @exercise.misconception(fails=ring_gather_traffic, breaks="to a neighbour")
 def gathered_over_the_heads(a):
-    """You send your own shard straight to the device t places away. On a ring it still passes all devices between. Send to the neighbour, and let it pass the shard on."""
+    """You send your own shard straight to the device t places away. On a ring the shard still passes all devices between. Send to the neighbour, and let it pass the shard on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for far in range(1, n):
@@ -106,7 +106,7 @@ def ring_gather_bytes_of_n_hops(I, J, X):
 
 @exercise.misconception(of=ring_gather_bytes)
 def ring_gather_bytes_of_one_hop(I, J, X):
-    """That is one hop. A device also passes on the shards of others: N - 1 hops."""
+    """You counted one hop. A device also passes on the shards of others: N - 1 hops."""
     return 4 * I * J / X
 
 
@@ -130,7 +130,7 @@ def ring_gather_time_of_n_hops(chip, I, J, X):
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_of_one_hop(chip, I, J, X):
-    """That is the time of one hop. N - 1 hops follow one another."""
+    """Your answer is the time of one hop. N - 1 hops follow one another."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)
 
 

@@ -18,7 +18,7 @@ from grader.hardware import hop_time, latency, reduce_scatter_time
 
 @exercise.alternative()
 def scattered_backwards(a):
-    """Send to the device before; the chunk of device i starts at device i - 1."""
+    """Send to the previous device; the chunk of device i starts at device i - 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[(me + 1) % n]

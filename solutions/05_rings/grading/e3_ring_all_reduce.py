@@ -42,7 +42,7 @@ def reduced_backwards(a):
 
 @exercise.misconception(
     fails=[ring_reduce_hops, ring_reduce_traffic],
-    breaks=["2 (N − 1) `ppermute`s", "from each device | at most 2·(N − 1)·V/N bytes"],
+    breaks=["2 (N − 1) `ppermute`s", "each device sends to neighbours | at most 2·(N − 1)·V/N bytes"],
 )
 def reduced_whole_arrays(a):
     """You sent whole arrays round the ring: each device sends N - 1 times V. Two rounds of chunks send less than 2 V."""
@@ -53,7 +53,7 @@ def reduced_whole_arrays(a):
     return total
 
 
-@exercise.misconception(fails=ring_reduce_traffic, breaks="in total | exactly 2·(N − 1)·V bytes")
+@exercise.misconception(fails=ring_reduce_traffic, breaks="all devices send to neighbours | exactly 2·(N − 1)·V bytes")
 def reduced_whole_arrays_twice_round(a):
     """You have the two phases, but with whole arrays instead of chunks: N times the bytes. After the first phase every device already has the total."""
     n, total = jax.lax.axis_size("x"), a
@@ -78,7 +78,7 @@ def reduced_by_chunks_gathered_whole(a):
 
 
 @exercise.misconception(
-    fails=ring_reduce_traffic, breaks=["to neighbours, from each device", "to neighbours, in total"]
+    fails=ring_reduce_traffic, breaks=["what each device sends to neighbours", "what all devices send to neighbours"]
 )
 def reduced_over_the_heads(a):
     """You send each chunk straight to its device, past all devices between. Send it to the neighbour, which adds its part or passes it on."""
@@ -148,13 +148,13 @@ def reduced_by_built_in(a):
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_one_device(I, J, X):
-    """That is the traffic of one device. All devices send equally much: add them up."""
+    """Your answer is the traffic of one device. All devices send equally much: add them up."""
     return 2 * (X - 1) * 4 * I * J / X
 
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_one_phase(I, J, X):
-    """That is one phase. The chunks go round twice, once to be summed and once to be gathered."""
+    """You counted one phase. The chunks go round twice, once to be summed and once to be gathered."""
     return (X - 1) * 4 * I * J
 
 

@@ -100,7 +100,7 @@ def bidi_halves(a):
 
 @exercise.misconception(fails=bidi_gather_rounds, breaks="all to neighbours")
 def bidi_over_the_heads(a):
-    """You send your own shard straight to the device t places away. On a ring it still passes all devices between. Send to the neighbour, and let it pass the shard on."""
+    """You send your own shard straight to the device t places away. On a ring the shard still passes all devices between. Send to the neighbour, and let it pass the shard on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for far in range(1, n):
@@ -116,19 +116,19 @@ def bidi_built_in(a):
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_one_way(chip, I, J, X):
-    """That is the one-way ring, with N - 1 rounds. With both directions there are ⌊N/2⌋."""
+    """Your answer is the time of the one-way ring, with N - 1 rounds. With both directions there are ⌊N/2⌋ rounds."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_of_half_shards(chip, I, J, X):
-    """You halved twice. Count half the rounds with whole shards, or all rounds with half shards."""
+    """You halved twice. Halve either the number of rounds or the size of a shard."""
     return all_gather_time(2 * I * J, X, chip) / 2
 
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_split_middle(chip, I, J, X):
-    """That is the optimum, (N-1)/N of V over W. It needs half of the opposite shard from each side. Here each round has whole shards."""
+    """Your answer is the optimum, (N-1)/N of V over W. The optimum needs half of the opposite shard from each side. Here each round has whole shards."""
     return all_gather_time(2 * I * J, X, chip, model="exact")
 
 
@@ -151,13 +151,13 @@ def bidi_saved_in_hops(X, **rest):
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_half_the_ring(X, **rest):
-    """You halved N rounds. The one-way ring has N - 1 rounds, and ⌊N/2⌋ remain."""
+    """You halved N rounds. The one-way ring has N - 1 rounds, and a ring used both ways has ⌊N/2⌋."""
     return bidi_time_saved(X=X, **rest) * (X // 2) / (X - 1 - X // 2)
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_all(X, **rest):
-    """That is the whole time of the one-way ring. Subtract the time that both directions still need."""
+    """Your answer is the whole time of the one-way ring. Subtract the time that both directions still need."""
     return bidi_time_saved(X=X, **rest) * (X - 1) / (X - 1 - X // 2)
 
 

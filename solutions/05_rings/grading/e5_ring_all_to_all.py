@@ -65,9 +65,9 @@ def traded_in_pairs(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_value, breaks="rows were cut, now columns are")
+@exercise.misconception(fails=ring_trade_value, breaks="the rows were cut, now the columns are cut")
 def traded_by_number(a):
-    """You loaded the chunks in the order of their numbers. The first stop is the device after you: sort the chunks by distance."""
+    """You put the chunks into the travelling buffer in the order of their numbers. The first stop is the device after you: sort the chunks by distance."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     bag = chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -77,7 +77,7 @@ def traded_by_number(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_value, breaks="rows were cut, now columns are")
+@exercise.misconception(fails=ring_trade_value, breaks="the rows were cut, now the columns are cut")
 def traded_with_wrong_sign(a):
     """Your slots run in the wrong direction. The chunk that arrives in hop t was loaded t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -98,7 +98,7 @@ def traded_by_built_in(a):
 
 @exercise.misconception(of=ring_trade_bytes)
 def ring_trade_bytes_of_gather(I, J, X):
-    """That is the all-gather, where every chunk goes all the way round. Here a chunk leaves the ring at its device, on average halfway."""
+    """Your answer is the traffic of an all-gather, where every chunk goes all the way round. Here a chunk leaves the ring at its device, on average halfway."""
     return 4 * I * J * (X - 1) / X
 
 
@@ -116,19 +116,19 @@ def ring_trade_bytes_of_full_bag(I, J, X):
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_of_gather(chip, I, J, X):
-    """That is the one-way all-gather. In an all-to-all the bag loses a chunk at each stop: half the time."""
+    """Your answer is the time of the one-way all-gather. In an all-to-all the bag loses a chunk at each stop: half the time."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_both_ways(chip, I, J, X):
-    """That is a ring used both ways, V / (4 W): half the distance and twice the wires. Yours goes one way."""
+    """Your answer is the time of a ring used both ways, V / (4 W): half the distance and twice the wires. Your ring goes one way."""
     return all_to_all_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_of_quarter_gather(chip, I, J, X):
-    """You used a quarter of your all-gather. A quarter holds for rings used both ways. One way it is a half."""
+    """You used a quarter of your all-gather. A ring used both ways takes a quarter of an all-gather's time, your one-way ring takes half."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
 
 

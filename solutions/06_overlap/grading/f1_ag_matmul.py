@@ -84,7 +84,7 @@ def ag_ring(seen):
 
 @exercise.check([small, wide], points=0.25, public=True, after=ag_value)
 def ag_same(small, wide):
-    """ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
+    """ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
     for seen in (small, wide):
         expect_hops_of_one_shard(seen, 2)
         rows, columns, width = sizes_of(seen)
@@ -124,7 +124,7 @@ def ag_memory(narrow):
 
 @exercise.alternative(of=ag_matmul)
 def receives_then_multiplies_written_out(a, w):
-    """Send to the device before; receive before each matmul, in lines that JAX writes out; cut W at each matmul."""
+    """Send to the previous device; receive before each matmul, in lines that JAX writes out; cut W at each matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = a.shape[1]
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -252,7 +252,7 @@ def ag_widened_operands(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_by_step(a, w):
-    """You take the rows of W by the number of the step. After t hops you hold the shard of t devices before you: use rows (me - t) % n."""
+    """You take the rows of W by the number of the step. After t hops you hold the shard of the device t places before you: use rows (me - t) % n."""
     n = jax.lax.axis_size("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -263,7 +263,7 @@ def ag_rows_by_step(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_with_wrong_sign(a, w):
-    """Your rows of W run in the wrong direction. If you send to the next device, the shard of hop t comes from t devices before you: me - t."""
+    """Your rows of W run in the wrong direction. If you send to the next device, the shard of hop t comes from the device t places before you: me - t."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -324,7 +324,7 @@ def ag_gathered_first(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_hops, breaks="to a neighbour")
 def ag_over_the_heads(a, w):
-    """You fetch each shard straight from its owner, t places away. On a ring it passes all devices between, so hop t carries t times the bytes. Take it from your neighbour, which already has it."""
+    """You fetch each shard straight from its owner, t places away. On a ring the shard passes all devices between, so hop t carries t times the bytes. Take it from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = a @ rows[me]
@@ -357,7 +357,7 @@ def ag_hops_first_then_one_product(a, w):
 @exercise.misconception(
     of=ag_matmul,
     fails=ag_same,
-    breaks="at real sizes: the same program, with the same hops",
+    breaks="at real sizes: the program of the value check, with the same hops",
 )
 def ag_other_program_when_large(a, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
@@ -369,7 +369,7 @@ def ag_other_program_when_large(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_same, breaks="every matmul once")
+@exercise.misconception(of=ag_matmul, fails=ag_same, breaks="every matmul runs once")
 def ag_multiplies_every_block(a, w):
     """In each round you multiply the shard by all blocks of W and keep one result: N times the FLOPs. Select the block of rows first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -388,7 +388,7 @@ def ag_bytes_of_n_hops(B, D, X, Y):
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_one_hop(B, D, X, Y):
-    """That is one hop. A device also passes on the shards of other devices: N - 1 hops."""
+    """You counted one hop. A device also passes on the shards of other devices: N - 1 hops."""
     return 2 * (B / X) * (D / Y)
 
 
@@ -400,7 +400,7 @@ def ag_bytes_of_all_rows(B, D, X, Y):
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_whole_rows(B, D, X, Y):
-    """You sent whole rows of A in each hop. A hop takes one shard, D/Y columns of them."""
+    """You sent whole rows of A in each hop. A hop takes one shard, D/Y columns of these rows."""
     return (Y - 1) * 2 * (B / X) * D
 
 
@@ -412,7 +412,7 @@ def ag_hides_both_ways(chip, Y):
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_per_device(chip, Y):
-    """Those are the columns of one device. F counts the columns of the whole ring: Y times as many."""
+    """You counted the columns of one device. F counts the columns of the whole ring: Y times as many."""
     return ag_matmul_hides_from(chip=chip, Y=Y) / Y
 
 
@@ -453,7 +453,7 @@ def ag_time_of_hops(Y, **rest):
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_of_n_rounds(Y, **rest):
-    """You counted N rounds with a hop. There are N - 1, and then one matmul without a hop."""
+    """You counted N rounds with a hop. There are N - 1 such rounds, and then one matmul without a hop."""
     return sum(Y * max(hop, product) for hop, product in both(Y=Y, **rest))
 
 

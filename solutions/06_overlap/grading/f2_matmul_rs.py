@@ -82,7 +82,7 @@ def rs_ring(seen):
 
 @exercise.check([small, wide], points=0.25, public=True, after=rs_value)
 def rs_same(small, wide):
-    """matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
+    """matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
     for seen in (small, wide):
         expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
@@ -122,7 +122,7 @@ def rs_memory(narrow):
 
 @exercise.alternative(of=matmul_rs)
 def the_other_way_round(t, w):
-    """Send to the device before, cut W at each matmul, multiply by einsum, and receive before the matmul."""
+    """Send to the previous device, cut W at each matmul, multiply by einsum, and receive before the matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
 
@@ -152,7 +152,7 @@ def sums_in_float32(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def starts_with_zeros(t, w):
-    """Begin with zeros and add in each of N rounds with hops between; the lines are late, but no matmul waits for a hop."""
+    """Begin with zeros and add in each of N rounds with hops between; each matmul is written after a hop, but does not wait for it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
     total = jnp.zeros((t.shape[0], width), t.dtype)
@@ -315,7 +315,7 @@ def rs_own_block_first(t, w):
 
 @exercise.misconception(form_of=rs_own_block_first)
 def rs_own_block_first_to_the_left(t, w):
-    """Send to the device before."""
+    """Send to the previous device."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -350,7 +350,7 @@ def rs_forwards_its_product(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_own_part_only(t, w):
-    """That is your own part of your block. N - 1 other devices have parts of it too. The block is a sum over F, which y cuts."""
+    """You returned your own part of your block. N - 1 other devices have parts of it too. The block is a sum over F, which y cuts."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return t @ w.reshape(w.shape[0], n, -1)[:, me]
 
@@ -419,7 +419,7 @@ def rs_over_the_heads(t, w):
 @exercise.misconception(
     of=matmul_rs,
     fails=rs_same,
-    breaks="at real sizes: the same program, with the same hops",
+    breaks="at real sizes: the program of the value check, with the same hops",
 )
 def rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
@@ -431,7 +431,7 @@ def rs_other_program_when_large(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_same, breaks="every matmul once")
+@exercise.misconception(of=matmul_rs, fails=rs_same, breaks="every matmul runs once")
 def rs_multiplies_every_block(t, w):
     """In each round you multiply by all of W and keep one block of columns: N times the FLOPs. Select the block first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -444,7 +444,7 @@ def rs_multiplies_every_block(t, w):
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_n_hops(B, F, D, X, Y):
-    """You counted N hops. A sum starts on the device after its owner and reaches the owner after N - 1."""
+    """You counted N hops. A sum starts on the device after its owner and reaches the owner after N - 1 hops."""
     return 4 * (B / X) * D
 
 
@@ -474,13 +474,13 @@ def rs_bytes_of_the_input(B, F, D, X, Y):
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_half(chip, Y):
-    """Your answer is half of the right one. Either you counted bfloat16, but the sums are float32, four bytes. Or you used both directions of a link, but the ring goes one way: W1."""
+    """Your answer is half of the right one. Either you counted two bytes per number or you used both directions of a link. The sums are float32, four bytes, and the ring goes one way: W1."""
     return matmul_rs_hides_from(chip=chip, Y=Y) / 2
 
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_per_device(chip, Y):
-    """Those are the columns of T on one device. F counts the columns of the whole ring: Y times as many."""
+    """You counted the columns of T on one device. F counts the columns of the whole ring: Y times as many."""
     return matmul_rs_hides_from(chip=chip, Y=Y) / Y
 
 

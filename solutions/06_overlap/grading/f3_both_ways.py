@@ -116,7 +116,7 @@ def both_ag_ring(seen):
 
 @exercise.check([ag_small, ag_large], points=0.125, public=True, after=both_ag_value)
 def both_ag_same(small, large):
-    """both_ways_ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
+    """both_ways_ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
     for seen in (small, large):
         expect_blocks_sent(seen)
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
@@ -151,7 +151,7 @@ def both_rs_ring(seen):
 
 @exercise.check([rs_small, rs_large], points=0.125, public=True, after=both_rs_value)
 def both_rs_same(small, large):
-    """both_ways_matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
+    """both_ways_matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
     for seen in (small, large):
         expect_blocks_sent(seen)
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
@@ -317,7 +317,7 @@ def both_ag_one_way(a, w):
     return c
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="or N − 1 larger halves")
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="or N − 1 times the larger half of a block")
 def both_ag_halves_one_way(a, w):
     """You split the shard and send both halves one way round. Send each half in its own direction: the lower half goes back."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -366,7 +366,9 @@ def both_ag_swapped(a, w):
     return jnp.concatenate([c[half:], c[:half]])
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value, breaks="Rows and columns may be odd")
+@exercise.misconception(
+    of=both_ways_ag_matmul, fails=both_ag_value, breaks="The numbers of rows and columns may be odd"
+)
 def both_ag_equal_halves(a, w):
     """You cut two equal halves, so with an odd number of rows the last row is lost. Let the halves differ by one row: a[:half] and a[half:]."""
     return both_ways_ag_matmul(a[: a.shape[0] // 2 * 2], w)
@@ -394,7 +396,7 @@ def both_ag_gathered(a, w):
 
 
 @exercise.misconception(
-    of=both_ways_ag_matmul, fails=both_ag_fast, breaks="in time, on eight v5e chips: matmuls beside the hops"
+    of=both_ways_ag_matmul, fails=both_ag_fast, breaks="in time, on eight v5e chips: matmuls run beside the hops"
 )
 def both_ag_late_in_a_loop(a, w):
     """Each round of your loop receives halves and multiplies those halves, so hops and matmuls take turns. Send and multiply the current halves in one round, or unroll the loop with unroll=True."""
@@ -430,7 +432,7 @@ def both_ag_sends_after_the_matmuls(a, w):
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="to neighbours over y")
 def both_ag_over_the_heads(a, w):
-    """You fetch each half straight from its owner. On a ring it passes all devices between. Take it from your neighbour, which already has it."""
+    """You fetch each half straight from its owner. On a ring the half passes all devices between. Take it from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
     c, d = a[:half] @ rows[me], a[half:] @ rows[me]
@@ -444,14 +446,14 @@ def both_ag_over_the_heads(a, w):
 @exercise.misconception(
     of=both_ways_ag_matmul,
     fails=both_ag_same,
-    breaks="at real sizes: the same program, with the same hops",
+    breaks="at real sizes: the program of the value check, with the same hops",
 )
 def both_ag_other_program_when_large(a, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
     return both_ways_ag_matmul(a, w) if a.shape[0] < 1000 else a @ w[: a.shape[1]]
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_same, breaks="every matmul once")
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_same, breaks="every matmul runs once")
 def both_ag_multiplies_every_block(a, w):
     """In each round you multiply the halves by all blocks of W and keep one result each: N times the FLOPs. Select the block of rows first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -479,7 +481,9 @@ def both_rs_one_way(t, w):
     return total
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_fast], breaks="or N − 1 larger halves")
+@exercise.misconception(
+    of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_fast], breaks="or N − 1 times the larger half of a block"
+)
 def both_rs_halves_one_way(t, w):
     """You split the sums and send both halves one way round. Send each half in its own direction."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -570,7 +574,7 @@ def both_rs_full_product_first(t, w):
 
 
 @exercise.misconception(
-    of=both_ways_matmul_rs, fails=both_rs_fast, breaks="in time, on eight v5e chips: matmuls beside the hops"
+    of=both_ways_matmul_rs, fails=both_rs_fast, breaks="in time, on eight v5e chips: matmuls run beside the hops"
 )
 def both_rs_late_in_a_loop(t, w):
     """Each round of your loop adds parts and sends those sums, so matmuls and hops take turns. Send the current sums and compute the next parts in one round, or unroll the loop with unroll=True."""
@@ -592,14 +596,14 @@ def both_rs_late_in_a_loop(t, w):
 @exercise.misconception(
     of=both_ways_matmul_rs,
     fails=both_rs_same,
-    breaks="at real sizes: the same program, with the same hops",
+    breaks="at real sizes: the program of the value check, with the same hops",
 )
 def both_rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
     return both_ways_matmul_rs(t, w) if t.shape[0] < 1000 else t @ w[:, : w.shape[1] // 8]
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_same, breaks="every matmul once")
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_same, breaks="every matmul runs once")
 def both_rs_multiplies_every_block(t, w):
     """In each round you multiply the halves by all of W and keep one block of columns each: N times the FLOPs. Select the block first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -615,13 +619,13 @@ def both_rs_multiplies_every_block(t, w):
 
 @exercise.misconception(of=both_ways_bytes)
 def both_bytes_both_directions(B, D, X, Y):
-    """Those are the bytes of both directions together. Each direction carries half."""
+    """You counted the bytes of both directions together. Each direction carries half."""
     return (Y - 1) * 2 * (B / X) * (D / Y)
 
 
 @exercise.misconception(of=both_ways_bytes)
 def both_bytes_of_n_hops(B, D, X, Y):
-    """You counted N rounds. Each half has reached every device after N - 1."""
+    """You counted N rounds. Each half has reached every device after N - 1 rounds."""
     return (B / X) * D
 
 
@@ -639,13 +643,13 @@ def both_bytes_of_all_rows(B, D, X, Y):
 
 @exercise.misconception(of=both_ways_most_chips)
 def both_chips_one_way(chip, N):
-    """That is the one-way ring, W1. With two directions each half has its own: half the bytes, so W = 2 W1."""
+    """Your answer is the one-way ring's, with W1. With two directions each direction carries half of a shard, so use W = 2 W1."""
     return 20 * N / link_intensity(chip) / 2
 
 
 @exercise.misconception(of=both_ways_most_chips)
 def both_chips_with_four(chip, N):
-    """You halved twice. Half of a shard over W1 takes as long as a whole shard over W: count one of them."""
+    """You halved twice. Half of a shard over W1 takes as long as a whole shard over W: halve the bytes or use W, not both."""
     return 20 * N / link_intensity(chip) * 2
 
 

@@ -36,7 +36,7 @@ averaged = exercise.call(means, x=rows, wrt=["x"], cotangent=normal("D"), dims=D
 
 @exercise.check(squared, points=0.5, public=True)
 def squares_value(seen):
-    """squares: the sums of rows, cut over x, and those of columns, whole"""
+    """squares: the sums of rows are cut over x, and those of columns are whole"""
     expect_close(seen.out, ((seen.x**2).sum(1), (seen.x**2).sum(0)))
     expect_spec(seen.out, (P("x"), P()))
 
@@ -58,7 +58,7 @@ def means_value(seen):
 
 @exercise.check(squared_back, points=0.25, public=True, after=squares_value)
 def squares_traffic(seen):
-    """squares: one all-reduce forwards, none backwards: the types stay on"""
+    """squares: one all-reduce forwards, none backwards, with check_vma on"""
     of_rows, of_columns = seen.cotangent
     expect_close(seen.grads["x"], 2 * seen.x * (of_rows[:, None] + of_columns))
     expect_collectives(seen, all_reduce={"x": 1})
@@ -66,13 +66,13 @@ def squares_traffic(seen):
 
 @exercise.check(decayed, points=0.25, public=True, after=decay_value)
 def decay_traffic(seen):
-    """decay: one all-reduce forwards, none backwards: the types stay on"""
+    """decay: one all-reduce forwards, none backwards, with check_vma on"""
     expect_collectives(seen, all_reduce={"x": 1})
 
 
 @exercise.check(averaged, points=0.25, public=True, after=means_value)
 def means_traffic(seen):
-    """means: one all-reduce forwards, none backwards: the types stay on"""
+    """means: one all-reduce forwards, none backwards, with check_vma on"""
     expect_collectives(seen, all_reduce={"x": 1})
 
 
@@ -144,20 +144,26 @@ def means_by_psum(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=squares, fails=squares_value, breaks="the sums of rows, cut over x, and of columns, whole")
+@exercise.misconception(
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+)
 def squares_unchecked(x, *, mesh):
     """You turned the check off. out_specs=P() then takes one device's rows for all rows. Use P('x') for the first result."""
     return _mapped(_squares, x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=squares, fails=squares_value, breaks="the sums of rows, cut over x, and of columns, whole")
+@exercise.misconception(
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+)
 def squares_summed(x, *, mesh):
-    """You summed the rows' results over the devices to make them equal. Row 1 of one device is not row 1 of the next. x cuts these results: use P('x')."""
+    """You summed the rows' results over the devices to make them equal. Row 1 of one device is not row 1 of the next device. Axis x cuts these results: use P('x')."""
     local = lambda x: (jax.lax.psum((x**2).sum(1), "x"), jax.lax.psum((x**2).sum(0), "x"))  # noqa: E731
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=squares, fails=squares_value, breaks="the sums of rows, cut over x, and of columns, whole")
+@exercise.misconception(
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+)
 def squares_all_cut(x, *, mesh):
     """Your out_specs cuts both results, so N copies of the columns' sums follow one another. The psum's result is whole: use P()."""
     return _mapped(_squares, x, mesh, out_specs=P("x"))
@@ -165,7 +171,7 @@ def squares_all_cut(x, *, mesh):
 
 @exercise.misconception(of=squares, fails=squares_traffic, breaks="none in the backward pass")
 def squares_right_but_unchecked(x, *, mesh):
-    """The specs are right, but you turned the check off. JAX no longer knows that the psum's result is equal on all devices, so it sums its cotangent over them."""
+    """The specs are right, but you turned the check off. JAX no longer knows that the psum's result is equal on all devices, so the backward pass sums its cotangent over the devices."""
     return _mapped(_squares, x, mesh, out_specs=(P("x"), P()), check_vma=False)
 
 
@@ -211,7 +217,7 @@ def decay_of_the_carry(x, *, mesh):
 
 @exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
 def means_unchecked(x, *, mesh):
-    """You turned the check off. The check was right: each device has the mean of its own rows. JAX now takes one of these means for all."""
+    """You turned the check off. The check was right: each device has the mean of its own rows. JAX now returns one of these means as the mean of all rows."""
     return _mapped(lambda x: x.mean(0), x, mesh, check_vma=False)
 
 
@@ -245,13 +251,13 @@ def _loop_time(chip, T, X, sizes, one):
 
 @exercise.misconception(of=loop_time)
 def loop_once(chip, T, X, D, E):
-    """That is one round. The loop runs its all-reduces T times."""
+    """Your answer is the time of one round. The loop runs its all-reduces T times."""
     return _loop_time(chip, 1, X, (D, E), max)
 
 
 @exercise.misconception(of=loop_time)
 def loop_added(chip, T, X, D, E):
-    """You added hops and bytes. They overlap: take the longer one."""
+    """You added the times of hops and bytes. They overlap: take the longer one."""
     return _loop_time(chip, T, X, (D, E), lambda hops, sent: hops + sent)
 
 
@@ -269,7 +275,7 @@ def loop_of_bytes(chip, T, X, D, E):
 
 @exercise.misconception(of=loop_time)
 def loop_in_one_phase(chip, T, X, D, E):
-    """You counted one phase. An all-reduce has two: a reduce-scatter, then an all-gather."""
+    """You counted one phase of the all-reduce. An all-reduce has two: a reduce-scatter, then an all-gather."""
     return T * sum(max(latency(X), all_gather_time(4 * n, X, chip)) for n in (D, E))
 
 

@@ -56,14 +56,14 @@ def over_devices(blocks, devices):
 
 @exercise.check(copied, points=0.25, public=True)
 def f_value(seen):
-    """f: x forwards, the sum of the cotangents backwards"""
+    """f: the forward pass returns x, the backward pass the sum of the cotangents"""
     expect_close(seen.out, seen.x)
     expect_close(seen.grads["x"], over_devices(seen.cotangent, seen.mesh["tp"]))
 
 
 @exercise.check(summed, points=0.25, public=True)
 def g_value(seen):
-    """g: the sum forwards, the cotangent backwards"""
+    """g: the forward pass returns the sum, the backward pass the cotangent"""
     expect_close(seen.out, over_devices(seen.y, seen.mesh["tp"]))
     expect_close(seen.grads["y"], seen.cotangent)
 
@@ -86,13 +86,13 @@ def g_traffic(forwards, both):
 
 @exercise.check(by_hand, points=0.5, public=True, after=[f_value, g_value])
 def by_hand_value(seen):
-    """block_by_hand: y and all three gradients are those of one device"""
+    """block_by_hand: y and all three gradients equal those of the uncut block on one device"""
     expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
 
 
 @exercise.check(by_types, points=0.75, public=True)
 def by_types_value(seen):
-    """block_by_types: y and all three gradients are those of one device"""
+    """block_by_types: y and all three gradients equal those of the uncut block on one device"""
     expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
 
 
@@ -104,13 +104,13 @@ def _two_all_reduces(seen):
 
 @exercise.check(by_hand, points=0.25, after=[by_hand_value, f_traffic, g_traffic])
 def by_hand_traffic(seen):
-    """block_by_hand: one all-reduce each way, of [B, D] numbers"""
+    """block_by_hand: one all-reduce in each pass, of [B, D] numbers"""
     _two_all_reduces(seen)
 
 
 @exercise.check(by_types, points=0.5, after=by_types_value)
 def by_types_traffic(seen):
-    """block_by_types: one all-reduce each way, of [B, D] numbers"""
+    """block_by_types: one all-reduce in each pass, of [B, D] numbers"""
     _two_all_reduces(seen)
 
 
@@ -164,7 +164,7 @@ def block_without_rules(x, w_in, w_out, dy):
 
 @exercise.alternative(of=block_by_types)
 def block_of_implicit_cast(x, w_in, w_out, dy):
-    """Leave the cast to JAX: x meets w_in in one place."""
+    """Leave the cast to JAX, because only one operation combines x with w_in."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
@@ -252,7 +252,9 @@ def block_with_one_all_reduce(x, w_in, w_out, dy):
 
 
 @exercise.misconception(
-    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
 )
 def block_without_f(x, w_in, w_out, dy):
     """Your dx is partial. Apply f to x at the block's start. The forward pass gives the right y without it."""
@@ -260,7 +262,9 @@ def block_without_f(x, w_in, w_out, dy):
 
 
 @exercise.misconception(
-    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
 )
 def block_summed_again(x, w_in, w_out, dy):
     """You summed dx again after f had summed it, so it is N times too large. Reduce once, where x enters the block."""
@@ -269,7 +273,9 @@ def block_summed_again(x, w_in, w_out, dy):
 
 
 @exercise.misconception(
-    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
 )
 def block_sums_weights(x, w_in, w_out, dy):
     """You summed the weights' gradients over tp. Each device has its own weights and already has their whole gradient."""
@@ -278,7 +284,9 @@ def block_sums_weights(x, w_in, w_out, dy):
 
 
 @exercise.misconception(
-    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
 )
 def block_of_psum(x, w_in, w_out, dy):
     """You used psum in place of g. With check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
@@ -299,7 +307,9 @@ def block_gathers_hidden(x, w_in, w_out, dy):
 
 
 @exercise.misconception(
-    of=block_by_types, fails=by_types_value, breaks="y and all three gradients are those of one device"
+    of=block_by_types,
+    fails=by_types_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
 )
 def types_summed_again(x, w_in, w_out, dy):
     """You summed dx again. Its type says that it is equal on all devices: the cast's transpose has already summed it."""
@@ -308,7 +318,9 @@ def types_summed_again(x, w_in, w_out, dy):
 
 
 @exercise.misconception(
-    of=block_by_types, fails=by_types_value, breaks="y and all three gradients are those of one device"
+    of=block_by_types,
+    fails=by_types_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
 )
 def types_of_mean(x, w_in, w_out, dy):
     """You took the mean of the devices' outputs. They are parts of a sum: add them."""
@@ -316,7 +328,7 @@ def types_of_mean(x, w_in, w_out, dy):
     return with_gradients(block, x, w_in, w_out, dy)
 
 
-@exercise.misconception(of=block_by_types, fails=by_types_traffic, breaks="one all-reduce each way")
+@exercise.misconception(of=block_by_types, fails=by_types_traffic, breaks="one all-reduce in each pass")
 def types_cast_twice(x, w_in, w_out, dy):
     """You use x in several places, and JAX casts it at each. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
 
@@ -329,13 +341,13 @@ def types_cast_twice(x, w_in, w_out, dy):
 
 @exercise.misconception(of=gated_bytes)
 def gated_cast_once(T, D, X):
-    """You counted one all-reduce in the backward pass. x meets w_1 and w_3: two casts, so two all-reduces."""
+    """You counted one all-reduce in the backward pass. x is multiplied by w_1 and by w_3: JAX casts it twice, so there are two all-reduces."""
     return 2 * 2 * (X - 1) / X * 2 * T * D
 
 
 @exercise.misconception(of=gated_bytes)
 def gated_forwards(T, D, X):
-    """That is the forward pass. Each cast of x is an all-reduce in the backward pass."""
+    """You counted the forward pass only. Each cast of x is an all-reduce in the backward pass."""
     return 2 * (X - 1) / X * 2 * T * D
 
 
@@ -353,13 +365,13 @@ def gated_in_float32(T, D, X):
 
 @exercise.misconception(of=layers_time)
 def layers_half(chip, L, T, D, X):
-    """That is half of the time. Each layer has two blocks. Each block has one all-reduce in the forward pass and one in the backward pass."""
+    """Your answer is half of the time. Each layer has two blocks. Each block has one all-reduce in the forward pass and one in the backward pass."""
     return L * 2 * all_reduce_time(2 * T * D, X, chip, model="exact")
 
 
 @exercise.misconception(of=layers_time)
 def layers_one_way(chip, L, T, D, X):
-    """You used one direction of a link. On a ring data flows both ways: W."""
+    """You used one direction of a link. On a ring data flows both ways: use W."""
     return L * 8 * all_reduce_time(2 * T * D, X, chip, model="exact")
 
 

@@ -80,13 +80,13 @@ def off_of_scaled_loss(w, rows, targets):
 
 @exercise.alternative(of=grad_vma_off)
 def off_of_mean_loss(w, rows, targets):
-    """Differentiate the mean loss of all devices. Without types that also gives each device's own gradient."""
+    """Differentiate the mean loss of all devices. Without types this loss also gives each device's own gradient."""
     return jax.lax.pmean(jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w), "x")
 
 
 @exercise.alternative(of=grad_vma_on)
 def on_of_mean_loss(w, rows, targets):
-    """Differentiate the loss of all rows. With types JAX gives its whole gradient."""
+    """Differentiate the loss of all rows. With types JAX gives the whole gradient of this loss."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
@@ -98,7 +98,7 @@ def on_by_cast(w, rows, targets):
 
 @exercise.alternative(of=grad_in_both)
 def both_by_pvary(w, rows, targets):
-    """Use the cast's older name, psum and a division."""
+    """Cast by the older name, then use psum and divide."""
     own = jax.grad(loss)(jax.lax.pvary(w, ("x",)), rows, targets)
     return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
 
@@ -124,13 +124,13 @@ def off_summed(w, rows, targets):
 
 @exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_of_summed_loss(w, rows, targets):
-    """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. It gives N times your own gradient and no other device's. Differentiate the local loss, then reduce."""
+    """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. It gives N times your own gradient, without the other devices' gradients. Differentiate the local loss, then reduce."""
     return jax.grad(lambda w: jax.lax.psum(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_of_mean_loss_alone(w, rows, targets):
-    """You returned the gradient of your own rows. With check_vma=False a pmean of the loss does not change it, because its backward pass is a pmean of ones. Reduce the gradients themselves."""
+    """You returned the gradient of your own rows. With check_vma=False a pmean of the loss does not change this gradient, because the backward pass of pmean is a pmean of ones. Reduce the gradients themselves."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
@@ -147,7 +147,7 @@ def off_gathered(w, rows, targets):
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_traffic, breaks="together of DK + 2 numbers")
+@exercise.misconception(of=grad_vma_off, fails=off_traffic, breaks="together of at most DK + 2 numbers")
 def off_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     return jax.lax.pmean(jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x"), "x")
@@ -171,7 +171,7 @@ def on_divided_twice(w, rows, targets):
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_traffic, breaks="together of DK + 2 numbers")
+@exercise.misconception(of=grad_vma_on, fails=on_traffic, breaks="together of at most DK + 2 numbers")
 def on_reduced_twice(w, rows, targets):
     """Your pmean changes nothing. JAX has already summed the gradient, so it is equal on all devices. You send it twice."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x"), "x")
@@ -179,23 +179,23 @@ def on_reduced_twice(w, rows, targets):
 
 @exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
 def both_as_on(w, rows, targets):
-    """That is right with check_vma=True. With False JAX does not sum: cast w to varying, and reduce yourself."""
+    """Your program is right with check_vma=True. With check_vma=False JAX does not sum: cast w to varying, and reduce yourself."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
 def both_of_mean_loss(w, rows, targets):
-    """You differentiated the mean loss of all devices. That is right with check_vma=True. With False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce yourself."""
+    """You differentiated the mean loss of all devices. That is right with check_vma=True. With check_vma=False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce yourself."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
 def both_as_off(w, rows, targets):
-    """That is right with check_vma=False. With True JAX has already summed the gradient of w: cast w to varying first."""
+    """Your program is right with check_vma=False. With check_vma=True JAX has already summed the gradient of w: cast w to varying first."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_traffic, breaks="together of DK + 2 numbers")
+@exercise.misconception(of=grad_in_both, fails=both_traffic, breaks="together of at most DK + 2 numbers")
 def both_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     own = jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets)
@@ -204,13 +204,13 @@ def both_averaged_twice(w, rows, targets):
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_in_float32(D, F, X):
-    """You counted 4 bytes. JAX casts w to varying where w meets the rows, and there w is bfloat16. Cast w before the conversion if you want sums in float32."""
+    """You counted 4 bytes. JAX casts w to varying where w is combined with the rows, and there w is bfloat16. Cast w before the conversion if you want sums in float32."""
     return 2 * (X - 1) / X * 4 * D * F
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_gathered(D, F, X):
-    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
     return (X - 1) / X * 2 * D * F
 
 

@@ -142,7 +142,7 @@ def mapped_cast_of_old(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def summed_layer_by_layer(ws, xs, *, mesh):
-    """Use one all-reduce per layer after the loop: equally many bytes in more pieces."""
+    """Use one all-reduce per layer after the loop: more collectives, but no more bytes."""
 
     def local(ws, xs):
         return jnp.stack([jax.lax.psum(layer, "dp") for layer in _of_own_rows(ws, xs)])
@@ -152,7 +152,7 @@ def summed_layer_by_layer(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def checkpointed(ws, xs, *, mesh):
-    """Differentiate the whole loop, and compute each micro-batch again in the backward pass: one cast, one sum."""
+    """Differentiate the whole loop with one cast and one sum; the backward pass computes each micro-batch again."""
 
     def total(ws):
         weights = reshard(ws, P(reduced={"dp"}))
@@ -185,7 +185,7 @@ def accumulated_constrained(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_cast_in_the_loop(ws, xs, *, mesh):
-    """You cast to varying inside the differentiated function, in the loop, so its all-reduce runs in the loop too. Cast once, before the loop."""
+    """You cast to varying inside the differentiated function, in the loop. The transpose of the cast is an all-reduce, so it runs in the loop too. Cast once, before the loop."""
 
     def local(ws, xs):
         def of(ws, x):
@@ -227,7 +227,7 @@ def accumulated_sum_fed_back(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_first_only(ws, xs, *, mesh):
-    """You all-reduced the first micro-batch's gradient only. The others stayed on their devices. All-reduce the sum after the last micro-batch."""
+    """You all-reduced the first micro-batch's gradient only. The other micro-batches' gradients stayed on their devices. All-reduce the sum after the last micro-batch."""
 
     def local(ws, xs):
         first = jax.lax.psum(jax.grad(loss)(ws, xs[0]), "dp")
@@ -307,25 +307,25 @@ def saving_counts_all(chip, G, X, M):
 
 @exercise.misconception(of=accumulated_saving)
 def saving_is_what_is_left(chip, G, X, M):
-    """That is the all-reduce that remains. The question asks for the saving: M - 1 of them."""
+    """Your answer is the time of the all-reduce that remains. The question asks for the saving: M - 1 of them."""
     return all_reduce_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_saving)
 def saving_of_gathers(chip, G, X, M):
-    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
     return (M - 1) * all_gather_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_saving)
 def saving_one_way(chip, G, X, M):
-    """You used one direction of a link. On a ring data flows both ways: W."""
+    """You used one direction of a link. On a ring data flows both ways: use W."""
     return 2 * (M - 1) * all_reduce_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_beside_arithmetic(chip, percent, X, width):
-    """You took the share of the arithmetic. The step also includes the all-reduce."""
+    """You computed the all-reduce as a share of the arithmetic alone. The step also includes the all-reduce."""
     return accumulated_tokens.fn(chip, percent, X, width) / (1 - percent / 100)
 
 
@@ -337,13 +337,13 @@ def tokens_forward_only(chip, percent, X, width):
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_reduced_once(chip, percent, X, width):
-    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
     return accumulated_tokens.fn(chip, percent, X, width) / 2
 
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_one_way(chip, percent, X, width):
-    """You used one direction of a link. On a ring data flows both ways: W."""
+    """You used one direction of a link. On a ring data flows both ways: use W."""
     return 2 * accumulated_tokens.fn(chip, percent, X, width)
 
 

@@ -58,7 +58,7 @@ def _bytes(seen):
 
 @exercise.check(forwards, points=0.5, after=normed_value)
 def normed_traffic(seen):
-    """batch_norm: forward pass: the bytes of one all-reduce of 2 D numbers, and none waits for another"""
+    """batch_norm: the forward pass sends the bytes of one all-reduce of 2 D numbers; no all-reduce waits for another"""
     expect_only(seen, "all_reduce")
     expect_traffic(seen, at_most=_bytes(seen))
     expect_not_waiting(seen, "all_reduce", on="all_reduce")
@@ -66,7 +66,7 @@ def normed_traffic(seen):
 
 @exercise.check(both_ways, points=0.25, after=[normed_gradient, normed_traffic])
 def normed_back_traffic(seen):
-    """batch_norm: backward pass: no more bytes over dp than in the forward pass"""
+    """batch_norm: the backward pass sends no more bytes over dp than the forward pass"""
     expect_traffic(seen.only(backward=True, axis="dp"), at_most=_bytes(seen))
 
 
@@ -99,7 +99,7 @@ def normed_by_two(x, *, mesh):
 
 @exercise.alternative(of=batch_norm)
 def normed_of_deviations(x, *, mesh):
-    """Use each device's squared deviations from its own mean, and add the part of that mean."""
+    """Use each device's squared deviations from its own mean, and add the square of that mean."""
 
     def local(x):
         own = x.mean(0)
@@ -163,7 +163,7 @@ def normed_by_local_count(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_value, breaks="The variance is the mean of squared deviations")
 def normed_unbiased(x, *, mesh):
-    """You divided by one row less. The variance is the mean of the squared deviations over all rows."""
+    """You divided by the number of rows minus 1. The variance is the mean of the squared deviations over all rows."""
     rows = x.shape[0]
 
     def local(x):
@@ -199,7 +199,7 @@ def normed_without_the_mean(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_gradient, breaks="goes through mean and variance, too")
 def normed_by_constants(x, *, mesh):
-    """You stopped the gradient at mean and variance. Every row changes both, and through them every other row."""
+    """You stopped the gradient at mean and variance. Every row changes mean and variance, and so changes the result of every other row."""
     rows = x.shape[0]
 
     def local(x):
@@ -212,7 +212,7 @@ def normed_by_constants(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_gradient, breaks="each row affects every other")
 def normed_with_local_gradient(x, *, mesh):
-    """Your gradient goes through mean and variance on its own device only. Add up their cotangents over dp, as you added the sums."""
+    """Your cotangents of mean and variance cover only one device's rows. Add them up over dp, as you added the sums."""
     rows = x.shape[0]
 
     def local(x):
@@ -223,7 +223,7 @@ def normed_with_local_gradient(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_back_traffic, breaks="at most as many bytes over dp")
+@exercise.misconception(of=batch_norm, fails=normed_back_traffic, breaks="no more bytes over dp than forward")
 def normed_by_the_paper(x, *, mesh):
     """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two sums are enough: of dy, and of dy times the result."""
     rows = x.shape[0]
@@ -295,25 +295,25 @@ def normed_by_compiler(x, *, mesh):
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_forwards(L, X, D):
-    """You counted the forward pass only. In the backward pass each layer also waits for one more."""
+    """You counted the forward pass only. In the backward pass each layer waits for one more all-reduce, too."""
     return L * 2 * latency(X)
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_in_all(L, X, D):
-    """That is the time of all four. The question asks for the extra time: the layers need two of them anyway."""
+    """Your answer is the time of all four all-reduces of each layer. The question asks for the extra time: the layers need two of them anyway."""
     return L * 4 * 2 * latency(X)
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_one_way(L, X, D):
-    """You sent everything one way round. A ring uses both directions: X/2 hops reach every device."""
+    """You sent everything in one direction. A ring uses both directions: X/2 hops reach every device."""
     return L * 2 * 2 * latency(X, "one_way_ring")
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_by_bytes(L, X, D):
-    """You counted bytes. Both versions send equally many, and the bytes take far less time than the hops."""
+    """You counted bytes. Both versions send equally many bytes, and the bytes take far less time than the hops."""
     return L * 2 * all_reduce_time(4 * D, X, "v5p")
 
 

@@ -68,7 +68,7 @@ def gather_dx(seen):
 
 @exercise.check(call, points=1, after=[gather_forward, gather_dws, gather_dx])
 def gather_traffic(seen):
-    """L all-gathers, L - 1 reduce-scatters and one all-reduce (or the two that it consists of), each of [B, D] over tp"""
+    """L all-gathers, L - 1 reduce-scatters and one all-reduce (or reduce-scatter and gather), each of [B, D] over tp"""
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
     expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
@@ -135,7 +135,7 @@ def all_reduced_then_cut(x, ws, dy):
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def equal_cotangents_summed(x, ws, dy):
-    """You, or the transpose of the last all_gather, reduce-scattered dy. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
+    """You reduce-scattered dy, or the transpose of the last all_gather did. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
     dx, dws = back(dy)
     return y, total(dx), dws
@@ -143,7 +143,7 @@ def equal_cotangents_summed(x, ws, dy):
 
 @exercise.misconception(fails=gather_traffic, breaks="L − 1 reduce-scatters")
 def a_share_of_dy(x, ws, dy):
-    """You gave each device an N-th of dy and let the transpose of the last gather add the shares. That is one
+    """You divided dy by N and let the transpose of the last gather add the devices' parts. That is one
     reduce-scatter too many. Each device has all of dy and can cut its columns out without communication."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
     dx, dws = back(dy / jax.lax.axis_size("tp"))
@@ -232,7 +232,7 @@ def slicing_costs_whole(chip, B, D, L, N):
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_of_one_layer(chip, B, D, L, N):
-    """You counted the loss of one layer. All layers lose time except the first: every device needs all of its gradient for x."""
+    """You counted the loss of one layer. All layers lose time except the first: every device needs all of dx."""
     return reduce_scatter_time(2 * B * D, N, chip)
 
 

@@ -31,7 +31,7 @@ def unequally_many(rng, shape, mesh):
 
 @exercise.helper
 def some_rows_twice(rng, shape, mesh):
-    """Draw rows; those of the last device are those of the first."""
+    """Draw rows; the last device gets the rows of the first device."""
     x = rng.standard_normal(shape)
     rows = shape[0] // mesh["dp"]
     x[-rows:] = x[:rows]
@@ -54,7 +54,7 @@ call = exercise.call(
 
 @exercise.helper
 def on_one_device(params, x, y, real, kept):
-    """Return the parameters after a step on all rows, and the loss before it."""
+    """Return the parameters after a step on all rows, and the loss before that step."""
     tanh = np.tanh(x @ params["a"])
     hidden = np.where(kept, tanh / 0.75, 0)
     error = np.where(real[:, None], hidden @ params["b"] - y, 0)
@@ -86,15 +86,17 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("no number of a padding row is kept; dropout does not depend on the rows")
+        raise Failure("no number of a padding row is kept; draw the mask for all rows")
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
             f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.2
         )
-    for many, first in (("rows", kept[:, :1]), ("columns", kept[:, :, :1])):
-        if (kept == first).all():
-            raise Failure(f"on each device, all {many} are dropped in the same places")
+    alike = {"rows": kept == kept[:, :1], "columns": kept == kept[:, :, :1]}
+    alike = {many: same.all(axis=(1, 2)).sum() for many, same in alike.items()}
+    many = max(alike, key=alike.__getitem__)  # a mask of whole rows may keep all rows of some devices
+    if alike[many]:
+        raise Failure(f"all {many} of a device are dropped in the same places")
     expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})
 
 
@@ -138,7 +140,7 @@ def mapped(local, mesh, vma=False):
 
 @exercise.alternative(of=ddp_step)
 def ddp_global_mask(params, x, y, real, key, *, mesh):
-    """All devices draw the mask of the whole batch and slice it; sums travel in one flat array and are divided on arrival."""
+    """Each device draws the mask of the whole batch and slices it; the sums are sent in one flat array, then divided."""
 
     def local(params, x, y, real, key):
         me, whole = jax.lax.axis_index("dp"), (mesh.shape["dp"] * len(x), len(params["b"]))
@@ -154,7 +156,7 @@ def ddp_global_mask(params, x, y, real, key, *, mesh):
 
 @exercise.alternative(of=ddp_step)
 def ddp_by_types(params, x, y, real, key, *, mesh):
-    """With check_vma=True JAX returns the summed gradient of the loss of the device's rows."""
+    """With check_vma=True, JAX sums the gradient of each device's loss over the devices."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -185,7 +187,7 @@ def ddp_from_outside(params, x, y, real, key, *, mesh):
 
 @exercise.alternative(of=ddp_step)
 def ddp_scattered_and_gathered(params, x, y, real, key, *, mesh):
-    """The all-reduce is written as its two halves; each device divides and subtracts its part."""
+    """A reduce-scatter and an all-gather replace the all-reduce of gradients; each device divides its part."""
 
     def local(params, x, y, real, key):
         n, kept = mesh.shape["dp"], drawn(own_key(key), params, x)
@@ -257,7 +259,7 @@ def of_means(real, step):
 
 @exercise.misconception(fails=ddp_value, gives=gives(of_means), breaks="each of five steps is that of one device")
 def ddp_mean_of_means(params, x, y, real, key, *, mesh):
-    """You took the mean of the devices' means. A row then counts more on a device with few real rows. Divide the sum over all devices by the number of real rows on all devices."""
+    """You took the mean of the devices' means. A row then counts more on a device with few real rows than on a device with many. Divide the sum over all devices by the number of real rows on all devices."""
 
     def own_mean(total, real):
         return total / jnp.maximum(jnp.sum(real), 1)
@@ -267,7 +269,7 @@ def ddp_mean_of_means(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(form_of=ddp_mean_of_means, breaks="each of five steps is that of one device")
 def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
-    """As above; a device without a real row computes 0/0."""
+    """Like `ddp_mean_of_means`, but a device without a real row computes 0/0."""
 
     def own_mean(total, real):
         return total / jnp.sum(real)
@@ -330,7 +332,7 @@ def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="also if devices have equal rows")
+@exercise.misconception(fails=ddp_dropout, breaks="even with equal rows")
 def ddp_key_from_rows(params, x, y, real, key, *, mesh):
     """You made a device's key from its rows. Devices with equal rows then drop equal places. Fold the device's index along dp into the key."""
 
@@ -344,7 +346,7 @@ def ddp_key_from_rows(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="the places differ between devices, steps")
+@exercise.misconception(fails=ddp_dropout, breaks="places differ between devices (even with equal rows), steps")
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 
@@ -388,14 +390,14 @@ def ddp_padding_dropped(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_traffic, breaks="layouts as above")
 def ddp_kept_on_every_device(params, x, y, real, key, *, mesh):
-    """You gathered `kept`, so every device holds it for all rows. Keep the rows of each device there: P('dp')."""
+    """You gathered `kept`, so every device holds it for all rows. Keep on each device only its own rows: P('dp')."""
     params, kept, loss = ddp_step(params, x, y, real, key, mesh=mesh)
     return params, jax.lax.with_sharding_constraint(kept, jax.NamedSharding(mesh, P())), loss
 
 
 @exercise.misconception(fails=ddp_dropout, breaks="3/4 are kept")
 def ddp_dropped_most(params, x, y, real, key, *, mesh):
-    """You dropped 3/4 of the numbers. 3/4 is the probability of keeping one."""
+    """You dropped 3/4 of the numbers. 3/4 is the probability of keeping a number."""
 
     def local(params, x, y, real, key):
         kept = ~drawn(own_key(key), params, x)
@@ -408,7 +410,7 @@ def ddp_dropped_most(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, gives=gives(act=partial(dropped, scale=1)), breaks="divides it by 3/4")
 def ddp_not_scaled(params, x, y, real, key, *, mesh):
-    """You kept numbers as they are. Divide the numbers that you keep by 3/4, so that the sum stays the same on average."""
+    """You did not scale the numbers that you keep. Divide them by 3/4, so that the sum stays the same on average."""
 
     def total(params, x, y, real, kept):
         hidden = jnp.where(kept, jnp.tanh(x @ params["a"]), 0)
@@ -492,7 +494,7 @@ def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
     breaks="each of five steps is that of one device",
 )
 def ddp_summed_and_gradients_averaged(params, x, y, real, key, *, mesh):
-    """As above, but the loss is a sum."""
+    """Like `ddp_summed_and_averaged`, but the loss is a sum."""
     reduce = lambda tree: (summed(tree[0]), jax.lax.pmean(tree[1], "dp"))  # noqa: E731
     return ddp(mesh, divide=by_all, reduce=reduce)(params, x, y, real, key)
 
@@ -551,7 +553,7 @@ def ddp_weights_averaged(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(of=ddp_loss)
 def loss_mean_of_means(A, B, a, b):
-    """You took the mean of the two means. A token on the device with fewer tokens then counts more than the others."""
+    """You took the mean of the two means. A token on the device with fewer tokens then counts more than the other tokens."""
     return (a + b) / 2
 
 
@@ -575,7 +577,7 @@ def loss_weighted_the_other_way(A, B, a, b):
 
 @exercise.misconception(of=ddp_unhidden)
 def unhidden_reduced_once(chip, M, T, N):
-    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted only one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
     return matmul_time(6e6 * M * T, chip) + all_reduce_time(1e6 * M, N, chip)
 
 

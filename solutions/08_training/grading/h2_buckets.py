@@ -61,7 +61,7 @@ def problem_of_order(tensors, found):
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
-            return f"the bucket {list(bucket)} is sent where {due} should be: gradients are sent as they become ready"
+            return f"the bucket {list(bucket)} is sent where {due} should be: send gradients as they become ready"
     return f"{ready} are never sent" if ready else ""
 
 
@@ -78,7 +78,7 @@ def problem_of_size(tensors, cap, found, least):
 
 @exercise.helper
 def complain(seen, problem_of):
-    """Fail with the first problem; for hidden cases, show only that there is one."""
+    """Fail with the first problem; for hidden cases, show only that a problem exists."""
     for args, got, want in seen.outcomes:
         where = f"line {got.line}" if got.error and got.line else ""
         problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
@@ -166,7 +166,7 @@ def bucketed_budget(seen):
 
 @exercise.check(narrow, points=0.25, public=True, after=bucketed_value)
 def bucketed_narrow(seen):
-    """bucketed_grads in bfloat16, the timed dtype: every device holds the gradients of all rows, and sends bfloat16"""
+    """bucketed_grads in bfloat16 (the timed dtype): every device holds the gradients of all rows, and sends bfloat16"""
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
     n, size = seen.mesh["dp"], sum(sizes_of(seen))
     expect_traffic(seen, at_most=between(2 * (n - 1) / n * 2 * size, 2 * (n - 1) / n * 4 * size))
@@ -174,8 +174,8 @@ def bucketed_narrow(seen):
 
 @exercise.check([narrow, time], points=0.25, after=bucketed_budget)
 def bucketed_overlap(small, large):
-    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times as long as
-    its matmuls and the last bucket together"""
+    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times the time of
+    its matmuls plus the last bucket"""
     for seen in (small, large):
         n, size = seen.mesh["dp"], sizes_of(seen)
         rows = seen.dims["B"] / n
@@ -211,7 +211,7 @@ def buckets_small_one_first(tensors, cap):
 
 @exercise.alternative(of=buckets)
 def buckets_from_the_end(tensors, cap):
-    """Buckets are packed from the other end, so that the first bucket is the smaller rest, not the last."""
+    """Buckets are packed from the last-ready gradient on, so that the first bucket, not the last, may be smaller."""
     size = {}
     for name, n, trainable in tensors:
         if trainable:
@@ -297,8 +297,8 @@ def buckets_tied_twice(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
 def buckets_tied_too_early(tensors, cap):
-    """You sent a tied tensor when the backward pass reached it first. Its other uses still add to the gradient. Wait
-    for the use that comes first in the forward pass."""
+    """You sent a tied tensor as soon as the backward pass reached one of its uses. Its other uses
+    still add to the gradient. Wait for the use that comes first in the forward pass."""
     return filled({name: size for name, size, trainable in tensors[::-1] if trainable}.items(), cap)
 
 
@@ -310,7 +310,7 @@ def buckets_frozen_too(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than needed")
 def buckets_room_for_frozen(tensors, cap):
-    """You kept room for frozen tensors, so buckets leave half empty. Count only tensors that get a gradient."""
+    """You kept room for frozen tensors, so buckets are sent half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
     every = filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
     return [kept for bucket in every if (kept := [name for name in bucket if name in trainable])]
@@ -342,7 +342,7 @@ def buckets_packed_tightly(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
 def buckets_first_fit(tensors, cap):
-    """You put a tensor into the first bucket with room. That bucket then waits for a later gradient: only the newest bucket may be filled."""
+    """You put a tensor into the first bucket with room. An older bucket then waits for a later gradient: fill only the newest bucket."""
     found = []
     for name, size in ready(tensors):
         bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
@@ -367,7 +367,7 @@ def buckets_overfull(tensors, cap):
 
 @exercise.misconception(form_of=buckets_overfull, breaks="at most `cap` bytes per bucket")
 def buckets_full_or_overfull(tensors, cap):
-    """As above; a bucket is also closed when it is exactly full."""
+    """Like `buckets_overfull`, but a bucket is also closed when it is exactly full."""
     found, held = [], cap
     for name, size in ready(tensors):
         if held >= cap:
@@ -380,7 +380,7 @@ def buckets_full_or_overfull(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="a larger tensor is alone")
 def buckets_larger_one_joined(tensors, cap):
-    """You put a tensor that is larger than the cap into the bucket that was open. It begins a bucket of its own."""
+    """You put a tensor that is larger than the cap into the bucket that was open. Such a tensor must be alone in a bucket."""
     found, held = [[]], 0
     for name, size in ready(tensors):
         if held > cap or held + size > cap >= size:
@@ -425,7 +425,7 @@ def back_into(grads, bucket, flat):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_narrow, breaks="in float32 and bfloat16")
 def bucketed_in_float32(ws, x, y, *, plan):
-    """You send and return the gradients in float32. They have the dtype of ws. In float32 twice as many bytes travel and nothing is gained."""
+    """You send and return the gradients in float32. Gradients must have the dtype of ws. float32 sends twice as many bytes and gains nothing."""
     return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
 
 
@@ -517,7 +517,7 @@ def bucketed_cut_from_one(ws, x, y, *, plan):
 
 @exercise.misconception(form_of=bucketed_cut_from_one, breaks="all buckets but the last overlap matmuls")
 def bucketed_behind_a_barrier(ws, x, y, *, plan):
-    """As above, with a barrier after the backward pass."""
+    """Like `bucketed_cut_from_one`, with a barrier after the backward pass."""
     grads = jax.lax.optimization_barrier(own_grads(ws, x, y))
     for bucket in plan:
         back_into(grads, bucket, jax.lax.psum(flat_of(grads, bucket), "dp"))
@@ -525,7 +525,7 @@ def bucketed_behind_a_barrier(ws, x, y, *, plan):
 
 
 @exercise.misconception(
-    of=bucketed_grads, fails=bucketed_overlap, breaks="at most 1.2 times as long as its matmuls and the last bucket"
+    of=bucketed_grads, fails=bucketed_overlap, breaks="at most 1.2 times the time of its matmuls plus the last bucket"
 )
 def bucketed_under_idle_work(ws, x, y, *, plan):
     """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""
@@ -545,7 +545,7 @@ def bucketed_under_idle_work(ws, x, y, *, plan):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_both_ways(chip, M, o):
-    """You counted V / W for an all-reduce. It is a reduce-scatter and an all-gather, 2 V / W, so the rate is W / 2."""
+    """You counted V / W for an all-reduce. An all-reduce is a reduce-scatter and an all-gather, 2 V / W, so the rate is W / 2."""
     return 2**0.5 * best_bucket.fn(chip, M, o)
 
 

@@ -52,7 +52,7 @@ def loss_and_grads(params, x, y):
 
 @exercise.helper
 def adamw_on_one_device(steps):
-    """Yield the right parameters and loss of each step; the moments are kept here."""
+    """Yield the right parameters and loss of each step; this function keeps the moments."""
     m = v = dict.fromkeys(steps[0].params, 0.0)
     for t, step in enumerate(steps, 1):
         loss, grads = loss_and_grads(step.params, step.x, step.y)
@@ -140,7 +140,7 @@ def zero1_by_leaf(params, opt, x, y, *, mesh):
 
 @exercise.alternative(of=zero1_step)
 def zero1_by_exchange(params, opt, x, y, *, mesh):
-    """The reduce-scatter is an all-to-all and a sum; a device updates the last part first."""
+    """The program writes the reduce-scatter as an all-to-all and a sum. Device k updates part N − 1 − k."""
 
     def local(params, opt, x, y):
         n, me = jax.lax.axis_size("dp"), jax.lax.axis_index("dp")
@@ -227,7 +227,7 @@ def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=Non
 
 @exercise.misconception(fails=zero1_traffic, breaks="at most 2 (N−1)/N · 4S bytes")
 def zero1_all_reduced(params, opt, x, y, *, mesh):
-    """You all-reduced the gradient and kept 1/N of it, which sends half as much again. A reduce-scatter sums only the part that each device keeps."""
+    """You all-reduced the gradient and kept 1/N of it, which sends 1.5 times as many bytes. A reduce-scatter sums only the part that each device keeps."""
 
     def summed(g):
         return own(jax.lax.psum(g, "dp"), len(g) // jax.lax.axis_size("dp"))
@@ -251,7 +251,7 @@ def zero1_state_gathered(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=[zero1_layout, zero1_traffic], breaks="a device holds 1/N of the moments")
 def zero1_state_on_every_device(params, opt, x, y, *, mesh):
-    """Every device keeps all moments and makes the whole update. That is plain data parallelism, with N times the optimizer's memory. Update only 1/N of the elements on each device."""
+    """Every device keeps all moments and updates all parameters. That is plain data parallelism, with N times the optimizer's memory. Update only 1/N of the elements on each device."""
     whole = {"m": P(), "v": P(), "t": P()}
 
     def norm(g):
@@ -340,7 +340,7 @@ def zero1_counts_tensors(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
-    """You correct the moments in every step as in the first. The first step alone cannot show the error: compare after five steps."""
+    """You correct the moments in every step as in the first step. The first step alone cannot show the error: compare after five steps."""
 
     def change(p, m, v, g, t):
         return *update(own(p, len(m)), m, v, g, 1), t
@@ -363,7 +363,7 @@ def zero1_mean_of_own_rows(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="Step t is")
 def zero1_corrected_by_old_t(params, opt, x, y, *, mesh):
-    """You corrected the moments with the number of steps done. Step t counts itself: in the first step t is 1, not 0, which divides by 0."""
+    """You corrected the moments with the t of the previous step. In the first step t is 1. With t = 0 the correction divides by 0."""
 
     def change(p, m, v, g, t):
         return *update(own(p, len(m)), m, v, g, t - 1)[:3], t
@@ -390,7 +390,7 @@ def zero1_own_gradient(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_never_gathered(params, opt, x, y, *, mesh):
-    """Each device returns parameters in which only its own part is new. The next step needs all of them on every device: gather the parts."""
+    """Each device returns parameters in which only its own part is new. The next step needs all new parameters on every device: gather the parts."""
 
     def gathered(p, before):
         return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
@@ -419,7 +419,7 @@ def held_cut_altogether(V, D, L, N):
 
 @exercise.misconception(of=zero1_held)
 def held_without_cutting(V, D, L, N):
-    """You cut nothing. That is the memory of plain data parallelism."""
+    """You cut nothing. Your answer is the memory of plain data parallelism."""
     return 10 * parameters(V, D, L)
 
 

@@ -51,7 +51,7 @@ def fsdp_gradients(seen):
 
 @exercise.helper
 def expect_sums_of_numbers(seen, passes):
-    """Require that all-reduces sum single numbers, not a device's rows, in each of so many passes."""
+    """Require that all-reduces sum single numbers, not a device's rows, in each of ``passes`` passes."""
     number = 8 * (1 - 1 / seen.mesh["dp"])
     rows = seen.dims["B"] // seen.mesh["dp"] * seen.dims["D"]
     expect_traffic(seen.only(kind="all_reduce"), at_most=between(number, passes * rows * number, at=64))
@@ -75,7 +75,7 @@ def expect_layers(seen):
 
 @exercise.check(step, points=0.5, public=True, after=fsdp_value)
 def fsdp_forward(seen):
-    """fsdp_loss: forward, one all-gather for each layer"""
+    """fsdp_loss: the forward pass has one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
     expect_only(forward, "all_gather", "all_reduce")
@@ -85,7 +85,7 @@ def fsdp_forward(seen):
 
 @exercise.check(step, points=1, after=fsdp_gradients)
 def fsdp_backward(seen):
-    """fsdp_loss: backward, at most one all-gather and exactly one reduce-scatter for each layer"""
+    """fsdp_loss: the backward pass has at most one all-gather and exactly one reduce-scatter for each layer"""
     backward, each = seen.only(backward=True), {"dp": seen.dims["L"]}
     gathers = between(seen.dims["L"] - 1, 2 * seen.dims["L"], at=seen.dims["L"])  # the last layer may be kept
     expect_at_most(backward.only(kind="all_gather"), all_gather={"dp": gathers})
@@ -109,7 +109,7 @@ deep = exercise.call(
 
 @exercise.check(deep, points=1, after=fsdp_gradients)
 def fsdp_memory(seen):
-    """fsdp_loss: never more than two gathered layers and one whole gradient, beside a device's own parts"""
+    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
@@ -120,7 +120,7 @@ def fsdp_memory(seen):
 
 @exercise.check(step, points=0.5, after=fsdp_value)
 def fsdp_ahead(seen):
-    """fsdp_loss: forward, no gather waits for a matmul"""
+    """fsdp_loss: in the forward pass no gather waits for a matmul"""
     expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="matmul")
 
 
@@ -168,7 +168,7 @@ def backward_by_hand(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def one_layer_ahead(ws, x, *, mesh):
-    """The whole model by hand: each layer is gathered before the previous layer's matmul, in both passes."""
+    """Both passes are written by hand: each layer is gathered before the previous layer's matmul."""
     rows, L = x.shape[0], ws.shape[0]
 
     def gather(w):
@@ -203,8 +203,7 @@ def one_layer_ahead(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def forgets_by_policy(ws, x, *, mesh):
-    """A checkpoint whose policy keeps nothing, with one function for all layers; the loss is the mean of the devices'
-    means."""
+    """Use a checkpoint with a policy that keeps nothing; the loss is the mean of the devices' means."""
     layer = jax.checkpoint(
         lambda x, w: jnp.tanh(jnp.einsum("bi,io->bo", x, jax.lax.all_gather(w, "dp", axis=0, tiled=True))),
         policy=jax.checkpoint_policies.nothing_saveable,
@@ -314,7 +313,7 @@ def gathered_the_model_at_once(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_ahead, breaks="no gather waits for a matmul")
 def gathers_behind_the_product(ws, x, *, mesh):
-    """Your gather waits for the layer before. The links are idle while the core works, and the core is idle while the links work. A layer's weights need no activations: gather them earlier."""
+    """Your gather waits for the previous layer. The links are idle while the core works, and the core is idle while the links work. A layer's weights need no activations: gather them earlier."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -520,7 +519,7 @@ def last_product_forgotten(**draw):
 
 @exercise.misconception(of=fsdp_forward_times)
 def all_of_it_beside(**draw):
-    """You took the longer of gather and matmul for each layer. The first gather runs before all matmuls, and the last matmul runs after all gathers."""
+    """For each layer you took the longer of two times, gather and matmul. The first gather runs before all matmuls, and the last matmul runs after all gathers."""
     return forward_times(**draw, ahead=lambda g, m, L: L * max(g, m))
 
 
@@ -532,7 +531,7 @@ def always_hidden(**draw):
 
 @exercise.misconception(of=fsdp_forward_times)
 def always_exposed(**draw):
-    """You assumed that the links set the pace. With many rows for each chip the matmul is longer than the gather beside it."""
+    """You assumed that the gather is always longer than the matmul. With many rows for each chip the matmul is longer than the gather beside it."""
     return forward_times(**draw, ahead=lambda g, m, L: L * g + m)
 
 

@@ -93,7 +93,7 @@ def gated_traffic(seen):
     for half in ("reduce_scatter", "all_gather"):
         count = sum(c.count.most for c in seen.collectives if c.kind in (half, "all_reduce"))
         if count != 2:
-            told = f"{count:g} all_reduces, or {half}s, which are half of one; one is needed each way"
+            told = f"{count:g} all_reduces, or {half}s, which are half of one; one is needed in each pass"
             raise Failure(told, expected=2, actual=count)
     expect_traffic(seen, at_most=2 * 2 * 4 * seen.x.size * (n - 1) / n)
 
@@ -143,7 +143,7 @@ def init_independent(one, other):
 
 @exercise.check(cases, points=0.5, public=True)
 def fused_order(seen):
-    """fused_columns: each device has gates and their partners, or a ValueError"""
+    """fused_columns: each device has matching columns of w1 and w3; ValueError if N does not divide F"""
     expect_outcomes(seen, ints=True)
 
 
@@ -168,65 +168,65 @@ def written(x, w1, w3, w2, b, dy, y_of=None, dx_of=None, seen_dy=lambda dy: dy, 
     return y, grads_of({"x": dx_of(*back) if dx_of else total(back[0] + back[1]), **grads})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients equal those")
 def bias_inside_the_sum(x, w1, w3, w2, b, dy):
     """You added b on every device before the sum, which adds it N times. Add it once, after the sum."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + b))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients equal those")
 def y_left_partial(x, w1, w3, w2, b, dy):
     """Your y has only the contribution of a device's own MLP units. With check_vma=False JAX does not report this. Add
     the parts with an all-reduce."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients equal those")
 def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
     """You applied silu to gate times up. Apply it to the gate alone."""
     y = total(jax.nn.silu((x @ w1) * (x @ w3)) @ w2) + b
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="those of x and b are whole")
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="the gradients of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
     """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients equal those")
 def dx_of_the_gate_alone(x, w1, w3, w2, b, dy):
     """Your dx has the part of one matmul only. x goes into w1 and into w3: add both parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients equal those")
 def dx_averaged(x, w1, w3, w2, b, dy):
     """You averaged dx over tp, which makes it N times too small. Each device has a part of dx: add the parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: jax.lax.pmean(gate + up, "tp"))
 
 
-@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients equal those")
 def copies_of_dy_summed(x, w1, w3, w2, b, dy):
-    """You, or the transpose of the psum of y, summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large. Differentiate only a device's part of y, without the psum."""
+    """All gradients are N times too large. Either you summed dy over tp, or JAX did, because it differentiated the psum of y. Every device holds a copy of dy, not a part. Differentiate only a device's part of y, without the psum."""
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
-@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="those of x and b are whole")
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="the gradients of x and b are whole")
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
     """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
-@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="y and gradients equal those")
 def weights_summed(x, w1, w3, w2, b, dy):
     """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients equal those")
 def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
-    """You took silu(g) for g times a constant. Its derivative is s * (1 + g * (1 - s)), with s = sigmoid(g)."""
+    """You differentiated silu(g) as if it were g times a constant. Its derivative is s * (1 + g * (1 - s)), with s = sigmoid(g)."""
     part = jax.nn.sigmoid(x @ w1)
     y, grads = written(x, w1, w3, w2, b, dy)
     dgate = (dy @ w2.T) * (x @ w3) * part
@@ -268,7 +268,7 @@ def weights_gathered(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
 def reduced_over_all_axes(x, w1, w3, w2, b, dy):
-    """You averaged over the other axes of the mesh as well. They hold copies, so this sends many bytes and changes nothing."""
+    """You averaged over the other axes of the mesh as well. Devices along them hold copies, so this sends many bytes and changes nothing."""
     others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
     mean = (lambda a: jax.lax.pmean(a, others)) if others else lambda a: a
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: mean(total(parts)) + b)
@@ -293,7 +293,7 @@ def one_key_for_all_devices(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
 def one_key_for_gate_and_up(seed, *, D, F):
-    """You drew w1 and w3 with one key, so gates and their partners are equal. Split the key."""
+    """You drew w1 and w3 with one key, so w1 and w3 are equal. Split the key."""
     keys = jax.random.split(own_key(seed), 2)
     return drawn_with([keys[0], keys[0], keys[1]], D, F)
 
@@ -312,7 +312,7 @@ def seed_ignored(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")
 def all_units_on_each_device(seed, *, D, F):
-    """Each device drew F MLP units, N times too many in all. A device's part has F/N of them."""
+    """Each device drew F MLP units, so all devices together drew N times too many. A device's part has F/N of them."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
     w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
@@ -335,7 +335,7 @@ def scaled_by_own_rows(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread, breaks="variance as above")
 def scaled_by_the_other_dimension(seed, *, D, F):
-    """You scaled w2 by D. Scale it by the number of terms in the sum: F."""
+    """You scaled w2 by D. Scale w2 by the number of terms in the sum: F."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=D)
 
 
@@ -353,7 +353,7 @@ def other_weights_on_copies(seed, *, D, F):
 
 @exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
 def cut_in_the_middle(F, N):
-    """You left the columns as they are. Then the first devices get only gates, and the last devices get the partners."""
+    """You left the columns as they are. Then the first devices get only columns of w1, and the last devices get the matching columns of w3."""
     if F % N:
         raise ValueError("uneven")
     return list(range(2 * F))
@@ -361,7 +361,7 @@ def cut_in_the_middle(F, N):
 
 @exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
 def gate_and_up_by_turns(F, N):
-    """You put each column of w1 beside its partner. Give each device its piece of w1 first, then its piece of w3."""
+    """You put each column of w1 beside the matching column of w3. Give each device its piece of w1 first, then its piece of w3."""
     if F % N:
         raise ValueError("uneven")
     return [half * F + i for i in range(F) for half in (0, 1)]
@@ -382,7 +382,7 @@ def places_where_they_go(F, N):
     return [order.index(place) for place in range(2 * F)]
 
 
-@exercise.misconception(of=fused_columns, fails=fused_order, breaks="where N does not divide F")
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="if N does not divide F")
 def uneven_pieces_taken(F, N):
     """You cut F into unequal pieces. If N does not divide F, raise a ValueError."""
     units = max(F // N, 1)
@@ -401,13 +401,13 @@ def gated_mlp_time_without_gate(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_forward_products(chip, B, D, F, N):
-    """You counted the matmuls of the forward pass. The backward pass has two for each of them, one for each operand."""
+    """You counted the matmuls of the forward pass. The backward pass has two matmuls for each of these, one for each operand."""
     return time_of(chip, B, D, F, N, products=3)
 
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_reduced_once(chip, B, D, F, N):
-    """You counted one all-reduce. There is one forward, of y, and one backward, of dx."""
+    """You counted one all-reduce. The forward pass reduces y, and the backward pass reduces dx."""
     return time_of(chip, B, D, F, N, reduces=1)
 
 
@@ -508,14 +508,14 @@ def whole_weights_then_own_part(seed, *, D, F):
 
 @exercise.alternative(of=init)
 def a_key_for_each_device(seed, *, D, F):
-    """Every device makes all keys and uses its own; keys are old-style, and numpy's sqrt scales the numbers."""
+    """Every device makes the keys of all devices and uses its own; keys are old-style, and numpy's sqrt scales the numbers."""
     keys = jax.random.split(jax.random.PRNGKey(seed), 3 * jax.lax.axis_size("tp")).reshape(-1, 3, 2)
     return drawn_with(keys[jax.lax.axis_index("tp")], D, F)
 
 
 @exercise.alternative(of=fused_columns)
 def by_reshaping(F, N):
-    """The columns as an array [half, device, unit], transposed."""
+    """Transpose the columns as an array [half, device, unit]."""
     if F % N != 0:
         raise ValueError("uneven")
     return np.arange(2 * F).reshape(2, N, F // N).swapaxes(0, 1).reshape(-1).tolist()

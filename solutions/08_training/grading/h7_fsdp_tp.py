@@ -20,7 +20,7 @@ from h7_fsdp_tp import exercise, layer, mlp_2d, mlp_2d_bytes
 
 @exercise.helper
 def travels(seen, weights, activations, *kinds):
-    """Require at most these weights over x and activations over y, by collectives of these kinds or hop by hop."""
+    """Require at most the given weights over x and activations over y, by the given collectives or hop by hop."""
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
     mesh = seen.mesh
     expect_only(seen, *kinds, "permute")
@@ -49,7 +49,7 @@ def mlp_gradients(seen):
 
 @exercise.check(layer, points=1, public=True, after=mlp_value)
 def mlp_weights(seen):
-    """mlp_2d: forward, over x each weight is gathered once and nothing else is sent"""
+    """mlp_2d: over x the forward pass gathers each weight once and sends nothing else"""
     expect_shard_map(seen)
     over_x = seen.only(backward=False, axis="x")
     travels(over_x, 2, 0, "all_gather")
@@ -57,7 +57,7 @@ def mlp_weights(seen):
 
 @exercise.check(layer, points=0.5, after=mlp_value)
 def mlp_activations(seen):
-    """mlp_2d: forward, over y activations are gathered once and reduce-scattered once"""
+    """mlp_2d: over y the forward pass gathers activations once and reduce-scatters once"""
     expect_shard_map(seen)
     over_y = seen.only(backward=False, axis="y")
     travels(over_y, 0, 2, "all_gather", "reduce_scatter")
@@ -65,8 +65,8 @@ def mlp_activations(seen):
 
 @exercise.check(layer, points=1, after=mlp_gradients)
 def mlp_backward(seen):
-    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; in both passes
-    together at most one matmul is computed again"""
+    """mlp_2d: the backward pass sends weights and their gradients over x, activations and their gradients over y;
+    both passes together compute at most one matmul again"""
     expect_shard_map(seen)
     travels(seen.only(backward=True), 4, 3, "all_gather", "reduce_scatter")
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
@@ -80,7 +80,7 @@ SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))
 
 @exercise.alternative(of=mlp_2d)
 def weights_first(a, w_in, w_out, *, mesh):
-    """Weights first, then activations, einsum, and everything gathered again in the backward pass."""
+    """Gather weights first, then activations; the backward pass gathers everything again."""
 
     @jax.checkpoint
     def local(a, w_in, w_out):
@@ -114,7 +114,7 @@ def activations_in_hops(a, w_in, w_out, *, mesh):
 
 @exercise.alternative(of=mlp_2d)
 def by_halves_of_the_batch(a, w_in, w_out, *, mesh):
-    """The rows in two parts, so that one part's activations travel while the other is multiplied."""
+    """Split the rows into two parts: one part's activations travel while the other part is multiplied."""
 
     def local(a, w_in, w_out):
         up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
@@ -213,7 +213,7 @@ def gradients_summed_over_y(a, w_in, w_out, *, mesh):
     return around(over_x=gather)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_backward, breaks="at most twice these bytes over x")
+@exercise.misconception(fails=mlp_backward, breaks="at most twice the forward bytes over x")
 def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
     """You all-reduced the weights' gradients over x and kept a part. A reduce-scatter gives a chip its own part, for half the bytes."""
 
@@ -303,7 +303,7 @@ def bytes_of_whole_activations(X, **rest):
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_divided_by_talking_axis(B, D, F, X, Y):
-    """You divided by the axis of the collective. After a gather over x, only y cuts the weights. After a gather over y, only x cuts the activations."""
+    """You divided by the size of the collective's axis. After a gather over x, only y cuts the weights. After a gather over y, only x cuts the activations."""
     return {"x": 2 * 2 * D * F / X * (X - 1) / X, "y": 2 * 2 * B * D / Y * (Y - 1) / Y}
 
 

@@ -76,7 +76,7 @@ def far_sum(g):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_through_the_gather(w, x, y, *, mesh):
-    """The loss gathers, in one matmul for all micro-batches; JAX's gradient of a gather is the reduce-scatter. It uses
+    """The loss gathers w for one matmul of all micro-batches; JAX turns the gather into the reduce-scatter. It uses
     means, not sums."""
 
     def local(w, x, y):
@@ -91,7 +91,7 @@ def hsdp_through_the_gather(w, x, y, *, mesh):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_in_a_scan(w, x, y, *, mesh):
-    """Micro-batches in a scan, scaled at once; the sum over rep is a reduce-scatter of columns and a gather."""
+    """A scan over micro-batches scales each gradient; the sum over rep is a reduce-scatter along columns and an all-gather."""
 
     def local(w, x, y):
         whole, R = jax.lax.all_gather(w, "shard", tiled=True), mesh.shape["rep"]
@@ -151,7 +151,7 @@ def hsdp_one_all_reduce(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_far, breaks="over rep: 2 (R−1)/R · V/S bytes")
 def hsdp_far_first(w, x, y, *, mesh):
-    """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather, or JAX casts after it and sums there."""
+    """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather. Otherwise JAX casts the gathered w, and sums its whole gradient over rep."""
     return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
 
 
@@ -177,7 +177,7 @@ def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
 
 @exercise.misconception(form_of=hsdp_each_micro_batch_sent, breaks="sum all M micro-batches before it sends anything")
 def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
-    """As above; the weights are gathered once."""
+    """Like `hsdp_each_micro_batch_sent`, but the weights are gathered once."""
 
     def local(w, x, y):
         whole = jax.lax.all_gather(w, "shard", tiled=True)
@@ -189,7 +189,7 @@ def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
-    """You summed only the last micro-batch over rep. The earlier ones were scattered over shard but never summed over rep. Accumulate first, then send."""
+    """You summed only the last micro-batch over rep. The earlier micro-batches' gradients were scattered over shard but never summed over rep. Accumulate first, then send."""
 
     def local(w, x, y):
         near = scattered(own_sum(w, x[:-1], y[:-1]))
@@ -261,13 +261,13 @@ def time_of_a_flat_all_reduce(chip, M, R):
 
 @exercise.misconception(of=hsdp_time)
 def time_with_the_node_to_itself(chip, M, R):
-    """You gave each GPU the egress of the whole node. All eight send at the same time and share it."""
+    """You gave each GPU the egress of the whole node. All eight GPUs send at the same time and share this egress."""
     return sum(both(chip, M, R, egress=1))
 
 
 @exercise.misconception(of=hsdp_time)
 def time_far_once(chip, M, R):
-    """You counted the all-reduce once. It is a reduce-scatter and an all-gather between nodes."""
+    """You counted only one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather between nodes."""
     return sum(both(chip, M, R, far=1))
 
 
@@ -280,7 +280,7 @@ def time_far_as_if_scattered(chip, M, R):
 
 @exercise.misconception(of=hsdp_time)
 def time_near_reduced(chip, M, R):
-    """You all-reduced in the node. A reduce-scatter is half of that, and the gather of the weights happens at a different time."""
+    """You all-reduced inside the node. A reduce-scatter is half of that, and the gather of the weights happens at a different time."""
     return sum(both(chip, M, R, near=7 / 4))
 
 

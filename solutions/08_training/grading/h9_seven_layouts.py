@@ -62,7 +62,7 @@ def right(*schemes):
 
 @exercise.helper
 def budget(seen, *kinds, x=0, y=0, parts="x"):
-    """Require these bytes for each layer along x and y, by collectives of these kinds or hop by hop; `parts` devices
+    """Require the given bytes for each layer along x and y, by the given collectives or hop by hop; `parts` devices
     share each matmul."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
@@ -93,7 +93,7 @@ def both_value(four, seven):
 
 @exercise.check([one, two, three], points=0.5, after=batch_value)
 def batch_budget(one, two, three):
-    """stack, schemes 1 to 3: only W travels, over x, and no gather waits for a matmul"""
+    """stack, schemes 1 to 3: only W is sent, over x, and no gather waits for a matmul"""
     budget(one)
     for seen in (two, three):
         budget(seen, "all_gather", x=seen.dims["E"] ** 2)
@@ -110,7 +110,7 @@ def columns_budget(five, six):
 
 @exercise.check([four, seven], points=0.5, after=both_value)
 def both_budget(four, seven):
-    """stack, schemes 4 and 7: C over y, W over x, no matmul twice, and no gather of W waits for a matmul"""
+    """stack, schemes 4 and 7: C is sent over y and W over x; no matmul runs twice; no gather of W waits for a matmul"""
     rows = {seen.scheme: seen.dims["B"] / seen.mesh["x"] * seen.dims["E"] for seen in (four, seven)}
     budget(four, "all_gather", y=rows[4], parts="xy")
     budget(seven, "all_gather", "reduce_scatter", x=seven.dims["E"] ** 2 / seven.mesh["y"], y=rows[7], parts="xy")
@@ -152,7 +152,7 @@ def hidden_places(seen):
 
 @exercise.alternative(of=stack)
 def by_rules(a, ws, *, mesh, scheme):
-    """The layouts decide, for any scheme; layers are a scan, and check_vma is on if JAX can prove out_specs."""
+    """One function follows the layouts of any scheme; layers are a scan, and check_vma is on if JAX can prove out_specs."""
     act, weight = SCHEMES[scheme]
     (rows, cols), (down, across) = act, weight
 
@@ -178,7 +178,7 @@ def by_rules(a, ws, *, mesh, scheme):
 
 @exercise.alternative(of=stack)
 def activations_in_hops(a, ws, *, mesh, scheme):
-    """Schemes 5 and 6 hop by hop, each hop overlaps a part of the matmul; weights are gathered one layer ahead."""
+    """Schemes 5 and 6 use hops, and each overlaps a part of the matmul; weights are gathered one layer ahead."""
     act, weight = SCHEMES[scheme]
 
     def gathered(w):
@@ -217,7 +217,7 @@ def activations_in_hops(a, ws, *, mesh, scheme):
 
 @exercise.alternative(of=hides_behind)
 def hides_behind_by_table(act, weight, hops):
-    """First the axes that cut W and the batch, then one case for each way to cut the rest."""
+    """Handle the axes that cut W and the batch first, then the other axes case by case."""
     between = ["nothing", "own product"][hops]
     rows, cols = act
     found = [["all_gather", "W", axis, "other layers"] for axis in weight if axis and axis == rows]
@@ -276,13 +276,13 @@ def with_layers(**changed):
 
 @exercise.misconception(of=stack, fails=columns_value, breaks="the result, laid out as A")
 def partial_sums_kept(a, ws, *, mesh, scheme):
-    """In 5 you kept your columns of a partial sum. Each device has multiplied only its own part of the summed dimension: add the parts with a reduce-scatter."""
+    """In scheme 5 you kept your columns of a partial sum. Each device has multiplied only its own part of the summed dimension: add the parts with a reduce-scatter."""
     return with_layers(s5=lambda a, w: own_part(a @ w, "x", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=columns_value, breaks="the result, laid out as A")
 def ended_whole(a, ws, *, mesh, scheme):
-    """In 5 you ended with an all-reduce, so C is whole on every device. The next layer needs the layout of A: end with P(None, 'x')."""
+    """In scheme 5 you ended with an all-reduce, so C is whole on every device. The next layer needs the layout of A: end with P(None, 'x')."""
     if scheme != 5:
         return with_layers()(a, ws, mesh, scheme)
 
@@ -297,13 +297,13 @@ def ended_whole(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays above")
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
-    """In 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
+    """In scheme 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
     return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays above")
 def weights_gathered_for_columns(a, ws, *, mesh, scheme):
-    """In 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
+    """In scheme 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
 
     def rows(a, w):
         return scatter(a @ own_part(gather(w, "x", 1), "x", 0), "x")
@@ -311,15 +311,15 @@ def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     return with_layers(s6=rows)(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_budget, breaks="no matmul twice")
+@exercise.misconception(of=stack, fails=both_budget, breaks="no matmul runs twice")
 def same_rows_twice(a, ws, *, mesh, scheme):
-    """In 4 you gathered W over y, so devices along y multiply the same rows by the same W. Multiply by a part of W, and gather C."""
+    """In scheme 4 you gathered W over y, so devices along y multiply the same rows by the same W. Multiply by a part of W, and gather C."""
     return with_layers(s4=lambda a, w: a @ gather(w, "y", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays above")
 def weights_gathered_whole(a, ws, *, mesh, scheme):
-    """In 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
+    """In scheme 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
 
     def whole(a, w):
         return scatter(a @ own_part(gather(gather(w, "y", 0), "x", 1), "y", 0), "y")
@@ -338,7 +338,7 @@ def whole_product(a, w, act, weight):
     return c
 
 
-@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="no matmul twice")
+@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="no matmul runs twice")
 def everything_gathered(a, ws, *, mesh, scheme):
     """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names; then devices share the matmul."""
     act, weight = SCHEMES[scheme]
@@ -360,7 +360,7 @@ def left_to_the_compiler(a, ws, *, mesh, scheme):
     of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="of the arrays above, nothing else"
 )
 def averaged_over_y(a, ws, *, mesh, scheme):
-    """In 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Those devices have equal results without it: use check_vma=False, which sends nothing."""
+    """In schemes 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Those devices have equal results without it: use check_vma=False, which sends nothing."""
 
     def averaged(layer):
         return lambda a, w: jax.lax.pmean(layer(a, w), "y")
@@ -370,7 +370,7 @@ def averaged_over_y(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=[batch_budget, both_budget], breaks="no gather of W waits for a matmul")
 def gathers_behind_the_product(a, ws, *, mesh, scheme):
-    """Your gather of W waits for the layer before, so nothing can run beside it. W needs no activations: gather it from the function's argument, without a barrier."""
+    """Your gather of W waits for the previous layer, so nothing can run beside it. W needs no activations: gather it from the function's argument, without a barrier."""
 
     def held(layer):
         def behind(a, w):
@@ -384,7 +384,7 @@ def gathers_behind_the_product(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=batch_value, breaks="the result, laid out as A")
 def own_columns_only(a, ws, *, mesh, scheme):
-    """In 3 you multiplied your rows by your own columns of W and filled the rest. Other devices have the other columns: gather W along dimension 1."""
+    """In scheme 3 you multiplied your rows by your own columns of W and repeated the result in the other columns. Other devices have the other columns: gather W along dimension 1."""
 
     def diagonal(a, w):
         return jnp.tile(a @ w, (1, jax.lax.axis_size("x")))
@@ -394,7 +394,7 @@ def own_columns_only(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=both_value, breaks="the result, laid out as A")
 def scattered_over_the_batch(a, ws, *, mesh, scheme):
-    """In 7 you summed over x. Devices along x have different rows of the batch. y cuts the summed dimension: sum over y."""
+    """In scheme 7 you summed over x. Devices along x have different rows of the batch. y cuts the summed dimension: sum over y."""
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
 
 
@@ -427,15 +427,15 @@ def gathers_of_weights_thought_bare(act, weight, hops):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def hops_of_weights_beside_their_matmul(act, weight, hops):
-    """You put each hop of W beside its own matmul. A gather of W needs no matmul, whole or in hops: it runs beside the other layers."""
+    """You put each hop of W beside its own matmul. A gather of W, whole or in hops, needs no matmul: it runs beside the other layers."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product") if hops else c for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="also for other axis names and mixtures")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="also for other axis names and mixed layouts")
 def weights_gathered_over_any_axis(act, weight, hops):
-    """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then repeat the
-    computation. Gather C over it."""
+    """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
+    the computation. Gather C over it."""
     if act[1] is None and weight[1] not in (None, act[0]):
         return [("all_gather", "W", weight[1], "other layers")]
     return hides_behind(act, weight, hops)
@@ -453,7 +453,7 @@ def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_all_hidden(**draw):
-    """You overlapped the reduce-scatter as well. A whole reduce-scatter needs this matmul, and the next matmul needs the reduce-scatter: add both times."""
+    """You overlapped the reduce-scatter as well. A whole reduce-scatter waits for its matmul, and the next matmul waits for the reduce-scatter: add both times."""
     return mixed(max, **draw)
 
 

@@ -13,7 +13,7 @@ from i1_gpipe_forward import bubble_flops, exercise, gpipe_forward, learns, pipe
 
 @exercise.helper
 def all_layers(ws, x, d=None):
-    """Return x after all layers and, if d is its gradient, the gradients of ws and x; in float64."""
+    """Return x after all layers, and the gradients of ws and x for the cotangent d, in float64."""
     kept = []
     for w in ws:
         size = np.linalg.norm(x, axis=-1, keepdims=True)
@@ -93,7 +93,7 @@ def _pipeline(
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def outputs_from_tick_0(ws, x):
-    """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk. Its tick t is micro-batch t - (P - 1)."""
+    """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk. Its output of tick t is micro-batch t - (P - 1)."""
 
     def slot(tick, n, m):
         return jnp.minimum(tick, m - 1)
@@ -103,7 +103,7 @@ def outputs_from_tick_0(ws, x):
 
 @exercise.misconception(form_of=outputs_from_tick_0, breaks="the last device has the outputs")
 def outputs_from_tick_0_after_ones(ws, x):
-    """As above; the bubble begins with ones."""
+    """Like `outputs_from_tick_0`, but the buffer between the stages starts with ones."""
     return _pipeline(
         ws,
         x,
@@ -121,7 +121,7 @@ def stopped_after_m_ticks(ws, x):
 
 @exercise.misconception(form_of=stopped_after_m_ticks, breaks="the last device has the outputs")
 def stopped_after_m_ticks_without_junk(ws, x):
-    """As above; outputs are kept from tick P - 1 on."""
+    """Like `stopped_after_m_ticks`, but outputs are kept from tick P - 1 on."""
     return _pipeline(
         ws,
         x,
@@ -156,7 +156,7 @@ def all_work_at_once(ws, x):
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def first_eats_the_last(ws, x):
-    """Your first device takes the output of the last one. Give it a new micro-batch in each tick, and ignore the array that arrives over the ring."""
+    """Your first device takes the output of the last device. Give it a new micro-batch in each tick, and ignore the array that arrives over the ring."""
 
     def takes(tick, me, n, x, held):
         return jnp.where((me == 0) & (tick == 0), x[0], held)
@@ -170,7 +170,7 @@ def everybody_returns(ws, x):
     return _pipeline(ws, x, returned=lambda out, me, n: out)
 
 
-@exercise.misconception(fails=forward_gradients, breaks="through your ticks, by JAX")
+@exercise.misconception(fails=forward_gradients, breaks="through your ticks equal those of one device")
 def zeros_in_the_bubble(ws, x):
     """Your bubble begins with zeros, and stage divides by their length. This NaN shows only in the gradient, as 0 · NaN. Give idle devices an array with a length above 0, or choose with jnp.where before stage."""
     return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))
@@ -196,7 +196,7 @@ def forward_tick_too_many(ws, x):
     )
 
 
-@exercise.misconception(fails=forward_bubble, breaks="in each one stage and one micro-batch sent")
+@exercise.misconception(fails=forward_bubble, breaks="each computes one stage and sends one micro-batch")
 def batch_in_one_piece(ws, x):
     """You send the whole batch from device to device, so only one device does useful work in each tick. Cut the batch into micro-batches."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -233,7 +233,7 @@ def forward_unrolled(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_in_a_scan(ws, x):
-    """A scan over inputs that are padded with junk; permutes wrap around; the first outputs are cut off."""
+    """Scan over inputs that are padded with junk; permutes wrap around; the first outputs are junk and are dropped."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
 
     def one_tick(held, new):
@@ -287,7 +287,7 @@ def time_of_one_tick_more(chip, P, M, T, D):
 
 @exercise.misconception(of=pipeline_time)
 def time_one_at_a_time(chip, P, M, T, D):
-    """You sent one micro-batch after the other through all devices. Each one starts a tick after the one before it."""
+    """You sent one micro-batch after the other through all devices. Each micro-batch starts a tick after the previous one."""
     return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici
 
 
@@ -305,7 +305,7 @@ def bubble_and_work(P, M, T, D):
 
 @exercise.misconception(of=bubble_flops)
 def bubble_at_the_start(P, M, T, D):
-    """You counted idle ticks only while the pipeline fills. Equally many are idle while it drains."""
+    """You counted idle ticks only while the pipeline fills. Equally many ticks are idle while it drains."""
     return P * (P - 1) / 2 * 3 * 2 * T * D**2
 
 

@@ -12,6 +12,7 @@ from grader.expect import (
     expect_flops,
     expect_memory,
     expect_only,
+    expect_other_flops,
     expect_spec,
     expect_traffic,
 )
@@ -53,14 +54,14 @@ def step_weights(seen):
 
 @exercise.check(call, points=0.5, after=step_weights)
 def step_budget(seen):
-    """gpipe_step: M + P - 1 ticks each way; permutes, and one all-reduce of a number"""
+    """gpipe_step: M + P - 1 ticks in each pass; permutes, and one all-reduce of a number"""
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     ticks = d["M"] + seen.mesh["pp"] - 1
     expect_only(seen, "permute", "all_reduce")
     expect_traffic(seen, at_most=2 * ticks * 4 * d["B"] * d["D"] + 8)
-    expect_flops(
-        seen, at_most=ticks * layers * d["B"] * d["D"] * (4 * 2 * d["D"] + 30)
-    )  # 30: lengths of rows and similar work
+    each = ticks * layers * d["B"] * d["D"]
+    expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
+    expect_other_flops(seen, at_most=each * 2 * d["D"])  # a matmul by logarithms costs each * 3 * D
 
 
 deep = exercise.call(
@@ -160,7 +161,7 @@ def step_adds_junk(ws, x, y, *, rate):
 
 @exercise.misconception(form_of=step_adds_junk, breaks="those of one device, in each of three steps")
 def step_adds_other_junk(ws, x, y, *, rate):
-    """As above; the junk consists of ones."""
+    """Like `step_adds_junk`, but the junk consists of ones."""
     add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
     return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
 
@@ -197,20 +198,19 @@ def last_device_backwards(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def back_as_there(ws, x, y, *, rate):
-    """You count the backward pass like the forward pass, t - s. The backward pass begins at the last device: t - (P - 1 - s)."""
+    """In the backward pass you take micro-batch t - s, as in the forward pass. The backward pass begins at the last device: t - (P - 1 - s)."""
     return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me)
 
 
 @exercise.misconception(fails=step_loss, breaks="those of one device, in each of three steps")
 def last_input_only(ws, x, y, *, rate):
-    """You run the backward pass of every micro-batch with the last received input. Each needs its own input: keep M of
-    them."""
+    """You run the backward pass of every micro-batch with the last received input. Each micro-batch needs its own input: keep M inputs."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: slot * 0 + m - 1)
 
 
 @exercise.misconception(fails=step_loss, breaks="all micro-batches see the same weights")
 def learned_on_the_way(ws, x, y, *, rate):
-    """You change the weights after each micro-batch, so the backward pass of the next one uses different weights than its forward pass. Change the weights once, at the end."""
+    """You change the weights after each micro-batch, so the backward pass of the next micro-batch uses different weights than its forward pass. Change the weights once, at the end."""
 
     def update(useful, ws, dws):
         return ws - jnp.where(useful, rate * dws, 0)
@@ -241,13 +241,13 @@ def handed_on_by_sum(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, hand_on=hand_on)
 
 
-@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks each way")
+@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks in each pass")
 def a_tick_too_many(ws, x, y, *, rate):
     """Your backward pass takes M + P ticks, one too many."""
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
 
 
-@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks each way")
+@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks in each pass")
 def back_twice_in_a_tick(ws, x, y, *, rate):
     """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
 
@@ -265,7 +265,7 @@ def back_twice_in_a_tick(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_memory, breaks="one sum of gradients")
 def gradients_of_every_micro_batch(ws, x, y, *, rate):
-    """You keep more than one stash of the stage's inputs and one sum of gradients. Either you keep a gradient of the weights for every micro-batch, or you keep activations inside the layers. Add each gradient to one running sum, and let jax.vjp compute the activations again."""
+    """You need a stash of the stage's inputs and one sum of gradients, but you keep more. Either you keep a gradient of the weights for every micro-batch, or you keep activations inside the layers. Add each gradient to one running sum, and let jax.vjp compute the activations again."""
 
     def begin(ws):
         return jnp.zeros((x.shape[0], *ws.shape))
@@ -279,7 +279,7 @@ def gradients_of_every_micro_batch(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_memory, breaks=["one stash of M inputs", "one tick's arrays"])
 def left_to_jax(ws, x, y, *, rate):
-    """You let JAX differentiate the whole pipeline. JAX keeps the activations inside every layer in every tick. Keep only inputs, and compute the rest again."""
+    """You let JAX differentiate the whole pipeline. JAX keeps the activations inside every layer in every tick. Keep only the inputs of the stage, and compute the activations again."""
 
     def loss_of(ws):
         n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -377,7 +377,7 @@ def step_one_way(chip, M, P, T, D):
 
 @exercise.misconception(of=gpipe_step_time)
 def step_back_as_there(chip, M, P, T, D):
-    """You let the backward pass take as long as the forward pass. It has three times as many matmuls."""
+    """You let the backward pass take as long as the forward pass. The backward pass has three times as many matmuls."""
     return (M + P - 1) * 2 * matmul_time(3 * 2 * T * D**2, chip)
 
 

@@ -45,7 +45,7 @@ def ticks_of(grid, P, M):
 
 @exercise.helper
 def too_early(when, P):
-    """Describe the first cell that comes before a cell that it needs; "" if there is none."""
+    """Describe the first cell that comes before a cell that it needs; "" if no cell does."""
     for (s, cell), tick in sorted(when.items(), key=lambda found: found[1]):
         before = s - 1 if cell[0] == "F" else s + 1
         need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
@@ -73,7 +73,7 @@ def each_schedule(seen):
 
 @exercise.check(sizes, points=1, public=True)
 def schedule_complete(seen):
-    """schedule_1f1b: every device has every F and B once, one in a tick"""
+    """schedule_1f1b: every device has every F and B once, at most one in a tick"""
     for _ in each_schedule(seen):
         pass
 
@@ -155,13 +155,13 @@ def schedule_of_gpipe(P, M):
 
 @exercise.misconception(fails=schedule_complete, breaks="every device has F and B of every micro-batch once")
 def schedule_never_clamped(P, M):
-    """You schedule P - s forwards first, even if M is smaller. Schedule min(P - s, M)."""
+    """You schedule P - s forwards first, even if M is smaller than P - s. Schedule min(P - s, M)."""
     return run(lists(P, M, lambda s: P - s), P)
 
 
 @exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_one_more(P, M):
-    """You schedule one forward too many before the first backward. On device s the first backward comes after P - s forwards. On the last device that is one."""
+    """You schedule one forward too many before the first backward. On device s the first backward comes after P - s forwards. On the last device it comes after one forward."""
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
 
 
@@ -173,7 +173,7 @@ def schedule_one_less(P, M):
 
 @exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
 def schedule_same_tick(P, M):
-    """You use a result in the tick that computes it. It arrives in the next tick."""
+    """You use a result in the tick that computes it. The result arrives in the next tick."""
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
 
 
@@ -190,7 +190,7 @@ def schedule_two_in_a_cell(P, M):
 
 @exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_at_a_time(P, M):
-    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next one while the first is on other devices."""
+    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices."""
     span = 2 * P
 
     def row(s):
@@ -207,7 +207,7 @@ def schedule_idle_at_the_end(P, M):
 
 @exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
 def schedule_back_from_the_first(P, M):
-    """Your gradients start at the first device. They start at the last one, which has the loss."""
+    """Your gradients start at the first device. They start at the last device, which has the loss."""
 
     def here(s, t):
         return next(
@@ -267,7 +267,7 @@ def in_flight_beyond_m(P, M, T, D):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_one_less(P, M, T, D):
-    """You counted the forwards before the first backward, without the forward of that backward's own micro-batch. With it there are P - s."""
+    """You did not count the micro-batch of the first backward. With it there are P - s."""
     return sum(min(P - s - 1, M) for s in range(P)) * 2 * T * D
 
 
@@ -279,7 +279,7 @@ def time_of_work_alone(chip, P, M, T, D):
 
 @exercise.misconception(of=time_of_1f1b)
 def time_of_equal_ticks(chip, P, M, T, D):
-    """You let a backward take as long as a forward. It takes twice as long."""
+    """You let a backward take as long as a forward. A backward takes twice as long."""
     return 2 * (M + P - 1) * matmul_time(4 * 2 * T * D**2, chip)
 
 

@@ -91,7 +91,7 @@ mixed_cases = exercise.cases(
 
 @exercise.helper
 def replayed(programs, order):
-    """Return the ranks that end their programs if operations end in this order. Raises ValueError if an operation
+    """Return the ranks that end their programs if operations end in the given order. Raises ValueError if an operation
     cannot end yet."""
     at, fired, received = [0] * len(programs), set(), set()
 
@@ -268,7 +268,7 @@ def ranks_send_on(programs):
 
 @exercise.misconception(form_of=ranks_send_on, breaks="with send and recv")
 def ranks_send_on_from_the_last(programs):
-    """As above; the last rank is visited first."""
+    """Like `ranks_send_on`, but the last rank is visited first."""
     return _run(programs, send_blocks=False, backwards=True)
 
 
@@ -280,7 +280,7 @@ def ranks_isend_waits(programs):
 
 @exercise.misconception(fails=ranks_messages, breaks="A `recv` ignores names")
 def ranks_match_names(programs):
-    """You give a recv the message with its own name. Names do not travel: give it the oldest message from that rank."""
+    """You give a recv the message that has the recv's name. Names do not travel: give it the oldest message from that rank."""
     return _run(programs, by_name=True)
 
 
@@ -304,7 +304,7 @@ def ranks_in_one_round(programs):
 
 @exercise.misconception(form_of=ranks_in_one_round, breaks="with send and recv")
 def ranks_in_one_round_from_the_last(programs):
-    """As above; the last rank is visited first."""
+    """Like `ranks_in_one_round`, but the last rank is visited first."""
     return _run(programs, rounds=1, backwards=True)
 
 
@@ -316,19 +316,19 @@ def ranks_wait_for_nothing(programs):
 
 @exercise.misconception(form_of=ranks_wait_for_nothing, breaks="with isend and wait, too")
 def ranks_wait_for_nothing_from_the_last(programs):
-    """As above; the last rank is visited first."""
+    """Like `ranks_wait_for_nothing`, but the last rank is visited first."""
     return _run(programs, wait_waits=False, backwards=True)
 
 
 @exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
 def ranks_reduce_alone(programs):
-    """Your all_reduce ends without the others. It must wait until every rank of its group has reached it."""
+    """Your all_reduce ends without the other ranks. It must wait until every rank of its group has reached it."""
     return _run(programs, never=True)
 
 
 @exercise.misconception(form_of=ranks_reduce_alone, breaks="with all_reduce in groups")
 def ranks_reduce_alone_from_the_last(programs):
-    """As above; the last rank is visited first."""
+    """Like `ranks_reduce_alone`, but the last rank is visited first."""
     return _run(programs, never=True, backwards=True)
 
 
@@ -348,7 +348,7 @@ def ranks_reduce_any(programs):
         return [], []
 
 
-@exercise.misconception(fails=ranks_mixed, breaks="with all of them together")
+@exercise.misconception(fails=ranks_mixed, breaks="with all these operations together")
 def ranks_groups_first(programs):
     """You end all possible collectives, then the messages, and do not look again. A collective may wait for one of these messages: repeat until nothing moves."""
     return _run(programs, phases=(("all_reduce",), ("send", "isend", "recv", "wait")))
@@ -363,7 +363,7 @@ def ranks_one_after_the_other(programs):
 
 @exercise.misconception(fails=ranks_messages, breaks="`stuck` is exact")
 def ranks_stuck_in_circles(programs):
-    """You named only the ranks that wait for each other. A rank is also stuck if it waits for a finished rank or for a stuck one."""
+    """You named only the ranks that wait for each other. A rank is also stuck if it waits for a finished rank or for a stuck rank."""
     order, stuck = _run(programs)
     ended = [sum(1 for rank, _ in order if rank == r) for r in range(len(programs))]
     waits = {r: programs[r][ended[r]] for r in stuck}
@@ -388,8 +388,7 @@ def ranks_stuck_by_isend(programs):
 
 @exercise.alternative(of=run_ranks)
 def by_events(programs):
-    """Messages are matched by their numbers before the run: operations that end together are one event, and events run
-    from the last rank on."""
+    """Match messages by number before the run. Operations that end together are one event; events run from the last rank on."""
     nth, ops = {}, [(r, k) for r, program in enumerate(programs) for k in range(len(program))]
     for r, k in ops:
         kind, peer = programs[r][k][0], programs[r][k][1]
@@ -456,13 +455,13 @@ def ring_there_and_back(gpu, X, V):
 
 @exercise.misconception(of=alternating_ring_time)
 def ring_always_even(gpu, X, Y, V):
-    """You took two steps both times. With an odd number of ranks, the last rank and rank 0 are neighbours and both send first: this needs a third step."""
+    """You took two steps for each ring. With an odd number of ranks, the last rank and rank 0 are neighbours and both send first: this needs a third step."""
     return 4 * V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=alternating_ring_time)
 def ring_never_waits(gpu, X, Y, V):
-    """You took one step each time, as with isend. Here half of the ranks receive before they send."""
+    """You took one step for each ring, as with isend. Here half of the ranks receive before they send."""
     return 2 * V * 1e9 / GPUS[gpu].egress
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from grader.exercise import Scenario, array, axis, normal
-from grader.expect import expect_close, expect_only, expect_traffic
+from grader.expect import between, expect_close, expect_flops, expect_only, expect_traffic
 from j1_moe import EXPERTS, TOKENS, exercise, moe, moe_bytes, moe_hides_from
 
 
@@ -35,6 +35,18 @@ call = exercise.call(
 )
 
 
+many = exercise.call(  # six experts on each device, so that a matmul with all of them costs six times as much
+    moe,
+    x=normal("S", "D", spec=TOKENS),
+    route=array("S", "E", draw=uneven, spec=TOKENS),
+    w=array("E", "D", "F", draw=small, spec=EXPERTS),
+    dims={"S": 6 * axis("dp") * axis("ep"), "E": 6 * axis("ep"), "D": 20, "F": 28},
+    hidden_dims={"S": 9 * axis("dp") * axis("ep"), "E": 7 * axis("ep"), "D": 40, "F": 34},
+    static={"k": 2, "cap": 2},
+    hidden_static={"k": 3, "cap": 4},
+)
+
+
 @exercise.helper
 def kept(seen):
     """An array [S, E]: 1 for each choice that is served, else 0."""
@@ -52,39 +64,51 @@ def kept(seen):
 
 
 @exercise.helper
-def due(seen):
-    """The result and the gradients for whole arrays, in float64."""
-    x, route, w, ct = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w, seen.cotangent))
+def parts_of(seen):
+    """Gates [S, E], 1 for each served choice [S, E], and the experts' results [S, E, F], for whole arrays, in float64."""
+    x, route, w = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w))
     gates = np.exp(route - route.max(1, keepdims=True))
-    gates /= gates.sum(1, keepdims=True)
-    served = kept(seen)
-    made = np.tanh(np.einsum("sd,edf->sef", x, w))
+    return gates / gates.sum(1, keepdims=True), kept(seen), np.tanh(np.einsum("sd,edf->sef", x, w))
+
+
+@exercise.helper
+def value_of(seen):
+    """The result for whole arrays, in float64."""
+    gates, served, made = parts_of(seen)
+    return np.einsum("se,sef->sf", gates * served, made)
+
+
+@exercise.helper
+def gradients_of(seen):
+    """The gradients for whole arrays, in float64."""
+    gates, served, made = parts_of(seen)
+    x, w, ct = (a.astype(np.float64) for a in (seen.x, seen.w, seen.cotangent))
     back = (gates * served)[..., None] * ct[:, None] * (1 - made**2)
     d_gates = served * np.einsum("sf,sef->se", ct, made)
-    return np.einsum("se,sef->sf", gates * served, made), {
+    return {
         "x": np.einsum("sef,edf->sd", back, w),
         "w": np.einsum("sd,sef->edf", x, back),
         "route": gates * (d_gates - (gates * d_gates).sum(1, keepdims=True)),
     }
 
 
-@exercise.check(call, points=2, public=True)
+@exercise.check(call, points=1.5, public=True)
 def moe_value(seen):
     """moe: the sum over each token's experts, without choices that had no slot"""
-    expect_close(seen.out, due(seen)[0])
+    expect_close(seen.out, value_of(seen))
 
 
 @exercise.check(call, points=1, public=True, after=moe_value)
 def moe_gradients(seen):
     """moe: the gradients of tokens and weights"""
     for name in ("x", "w"):
-        expect_close(seen.grads[name], due(seen)[1][name])
+        expect_close(seen.grads[name], gradients_of(seen)[name])
 
 
 @exercise.check(call, points=1, public=True, after=moe_value)
 def moe_router(seen):
     """moe: the gradient of the router's scores"""
-    expect_close(seen.grads["route"], due(seen)[1]["route"])
+    expect_close(seen.grads["route"], gradients_of(seen)["route"])
 
 
 @exercise.check(call, points=1, public=True, after=moe_value)
@@ -98,6 +122,15 @@ def moe_traffic(seen):
     numbers = seen.dims["E"] * seen.cap * (seen.dims["D"] + seen.dims["F"] + 2)
     for half in (forward, backward):
         expect_traffic(half, at_most=4 * numbers * (n - 1) / n, axis="ep")
+
+
+@exercise.check(many, points=0.5, public=True, after=moe_value)
+def moe_work(seen):
+    """moe: in the forward pass, each row is multiplied by the weights of its own expert only"""
+    expect_close(seen.out, value_of(seen))
+    work = 2 * seen.dims["E"] * seen.cap * seen.dims["D"] * seen.dims["F"]
+    everything = seen.dims["E"] // seen.mesh["ep"] * work  # every row times the weights of all experts of a device
+    expect_flops(seen, at_most=between(work, everything, at=2.4 * work))
 
 
 # -- right, in other styles --------------------------------------------------------------------
@@ -144,7 +177,7 @@ def joined(home, gate, expert, slot, tokens):
 
 @exercise.alternative()
 def one_hot_products(x, route, w, *, k, cap):
-    """A dense mask [tokens, E, cap]; matmuls with it dispatch and combine."""
+    """Matmuls with a dense mask [tokens, E, cap] dispatch tokens and combine results."""
     E, left = route.shape[1], jax.nn.softmax(route)
     used, mask, weight = jnp.zeros(E), 0, 0
     for _ in range(k):
@@ -160,7 +193,7 @@ def one_hot_products(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def sorted_by_expert(x, route, w, *, k, cap):
-    """A stable sort by expert; a choice's slot is its distance from the first choice of its expert."""
+    """Sort choices by expert, in a stable sort; a choice's slot is its distance from the first choice of its expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     order = jnp.argsort(expert, stable=True)
     ranked = expert[order]
@@ -175,7 +208,7 @@ def sorted_by_expert(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def choice_by_choice(x, route, w, *, k, cap):
-    """A loop over the choices that counts used slots; it adds results one choice after the other."""
+    """Loop over the choices and count used slots; add results one choice after the other."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
     E, used = route.shape[1], jnp.zeros(route.shape[1], int)
     slots, places = jnp.zeros((E, cap + 1, x.shape[1])), []
@@ -194,7 +227,7 @@ def choice_by_choice(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def chunks_of_devices(x, route, w, *, k, cap):
-    """all_to_all without tiled=True on [N, E/N, cap, D], for two halves of the slots; a loop over experts."""
+    """Use all_to_all without tiled=True on [N, E/N, cap, D], once for each half of the slots; loop over experts."""
     (gate, expert), n = chosen(route, k), jax.lax.axis_size("ep")
     E, slot = route.shape[1], slots_of(expert, route.shape[1])
     slots = placed(x, expert, slot, E, cap).reshape(n, E // n, cap, -1)
@@ -208,7 +241,7 @@ def chunks_of_devices(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def weighted_where_the_experts_are(x, route, w, *, k, cap):
-    """Gates travel with the tokens as one more number, and results come back weighted."""
+    """Each token is sent with its gate, and each result returns multiplied by its gate."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     rows = jnp.concatenate([jnp.tile(x, (k, 1)), gate[:, None]], 1)
@@ -222,7 +255,7 @@ def weighted_where_the_experts_are(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def second_choice_overwrites(x, route, w, *, k, cap):
-    """You overwrote each choice's result with the next one. A token's result is the sum over all its choices."""
+    """You overwrote each choice's result with the result of the next choice. A token's result is the sum over all its choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -256,6 +289,54 @@ def gates_of_the_chosen(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
+@exercise.misconception(fails=moe_value, breaks="A token's gates are the softmax of its row of `route`")
+def raw_logits(x, route, w, *, k, cap):
+    """You used the scores in `route` as gates. A token's gates are the softmax of its scores over all experts."""
+    (scores, experts), E = jax.lax.top_k(route, k), route.shape[1]
+    gate, expert = scores.T.ravel(), experts.T.ravel()
+    slot = slots_of(expert, E)
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value, breaks="tanh(token · W of the expert)")
+def no_tanh(x, route, w, *, k, cap):
+    """You left out the tanh. An expert's result is tanh(token · W)."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    made = jnp.einsum("ecd,edf->ecf", there(placed(x, expert, slot, E, cap)), w)
+    return joined(back(made), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value, breaks="A device has `cap` slots for each expert")
+def first_slot_left_empty(x, route, w, *, k, cap):
+    """You counted a choice itself among the choices before it, so slot 0 stays empty and the last slot is lost. Slots
+    start at 0: subtract 1 from the running count."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E) + 1
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value, breaks="in the order of tokens")
+def largest_gates_first(x, route, w, *, k, cap):
+    """You served the tokens in the order of their gates. Serve them in the order of their rows."""
+    order = jnp.argsort(-jax.nn.softmax(route).max(-1))
+    (gate, expert), E = chosen(route[order], k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x[order], expert, slot, E, cap)), w))
+    return joined(home, gate, expert, slot, len(x))[jnp.argsort(order)]
+
+
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
+def sent_untiled(x, route, w, *, k, cap):
+    """Without tiled=True, jax.lax.all_to_all needs one row for each device along split_axis, and removes this
+    dimension. Set tiled=True to cut a dimension of any size that N divides."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    here = jax.lax.all_to_all(placed(x, expert, slot, E, cap), "ep", split_axis=0, concat_axis=1)
+    home = jax.lax.all_to_all(through(here, w), "ep", split_axis=1, concat_axis=0)
+    return joined(home, gate, expert, slot, len(x))
+
+
 @exercise.misconception(fails=moe_value, breaks="the other gates do not change")
 def gates_renormalised_after_drops(x, route, w, *, k, cap):
     """You scaled a token's gates so that those of its served choices sum to one. A choice without a slot adds nothing,
@@ -280,8 +361,8 @@ def token_by_token(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="A device has `cap` slots for each expert")
 def room_for_each_rank(x, route, w, *, k, cap):
-    """You started the second choices at slot 0 again, as if they had their own slots. Put them after the first choices
-    of their expert."""
+    """You started the second choices at slot 0 again, as if they had their own slots. Put the second choices
+    after the first choices of their expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -289,7 +370,7 @@ def room_for_each_rank(x, route, w, *, k, cap):
 
 @exercise.misconception(form_of=room_for_each_rank, breaks="A device has `cap` slots for each expert")
 def room_for_each_rank_added(x, route, w, *, k, cap):
-    """As above, but rows that share a slot are added."""
+    """Like `room_for_each_rank`, but rows that share a slot are added."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
     slots = jnp.zeros((E, cap, x.shape[1])).at[expert, slot].add(jnp.tile(x, (k, 1)), mode="drop")
@@ -298,16 +379,24 @@ def room_for_each_rank_added(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="that have a slot")
 def late_ones_in_the_last_slot(x, route, w, *, k, cap):
-    """You put choices without a slot into the last slot, and overwrote the choice that was there. Drop them, and read
-    nothing for them."""
+    """You put choices without a slot into the last slot, and overwrote the choice that was there. Drop these choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.minimum(slots_of(expert, E), cap - 1)
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
+@exercise.misconception(form_of=late_ones_in_the_last_slot, breaks="that have a slot")
+def late_ones_in_the_last_slot_unread(x, route, w, *, k, cap):
+    """Like `late_ones_in_the_last_slot`, but nothing is read for choices without a slot."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, jnp.minimum(slot, cap - 1), E, cap)), w))
+    return joined(home, gate, expert, slot, len(x))
+
+
 @exercise.misconception(fails=moe_value, breaks="that have a slot")
 def late_ones_read_the_last_slot(x, route, w, *, k, cap):
-    """You dropped tokens before sending but read the results of other tokens for them: JAX moves an index beyond the end to the last slot. Read nothing for dropped choices."""
+    """You dropped tokens before sending, but later read the results of other tokens in their place. JAX moves an index beyond the end to the last slot. Read nothing for dropped choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -392,7 +481,7 @@ def tokens_taken_as_given(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_traffic, breaks="over ep only all-to-alls")
 def gathered_tokens(x, route, w, *, k, cap):
-    """You gathered all tokens and summed results over all devices. Send each token to its experts only: two all-to-alls."""
+    """You gathered the tokens of all devices. Send each token to the devices of its experts only, by an all-to-all."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot, n, me = slots_of(expert, E), jax.lax.axis_size("ep"), jax.lax.axis_index("ep")
     every = jax.lax.all_gather(placed(x, expert, slot, E, cap), "ep")  # [N, E, cap, D]
@@ -400,6 +489,16 @@ def gathered_tokens(x, route, w, *, k, cap):
     made = jnp.tanh(jnp.einsum("necd,edf->necf", mine, w))
     home = jax.lax.all_gather(made, "ep", axis=1, tiled=True)[me]
     return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(form_of=gathered_tokens, breaks="over ep only all-to-alls")
+def gathered_tokens_there(x, route, w, *, k, cap):
+    """Like `gathered_tokens`, but the results return by an all-to-all."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot, n, me = slots_of(expert, E), jax.lax.axis_size("ep"), jax.lax.axis_index("ep")
+    every = jax.lax.all_gather(placed(x, expert, slot, E, cap), "ep", axis=1, tiled=True)  # [E, N cap, D]
+    here = jax.lax.dynamic_slice_in_dim(every, me * (E // n), E // n, axis=0)
+    return joined(back(through(here, w)), gate, expert, slot, len(x))
 
 
 @exercise.misconception(fails=moe_traffic, breaks="nothing over dp")
@@ -414,7 +513,7 @@ def tokens_sent_over_dp(x, route, w, *, k, cap):
     return jnp.stack(results)[jax.lax.axis_index("dp")]
 
 
-@exercise.misconception(fails=moe_traffic, breaks="in each pass (N−1)/N")
+@exercise.misconception(fails=moe_traffic, breaks="each pass sends (N−1)/N")
 def sent_again_in_the_backward_pass(x, route, w, *, k, cap):
     """You put one checkpoint around everything, so the backward pass runs the forward all-to-alls again. Keep the
     all-to-alls outside the checkpoint."""
@@ -437,7 +536,7 @@ def gathered_experts(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_traffic, breaks="E · cap · (D + F + 2) numbers")
+@exercise.misconception(fails=[moe_traffic, moe_work], breaks="E · cap · (D + F + 2) numbers")
 def room_for_all_tokens(x, route, w, *, k, cap):
     """You sent a row for every token to every expert, and most rows were empty. Send `cap` rows for each expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -445,6 +544,35 @@ def room_for_all_tokens(x, route, w, *, k, cap):
     slot = jnp.where(slot < cap, slot, k * len(x))
     home = back(through(there(placed(x, expert, slot, E, k * len(x))), w))
     return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_traffic, breaks="E · cap · (D + F + 2) numbers")
+def room_for_more_than_cap(x, route, w, *, k, cap):
+    """You sent more than `cap` rows for each expert, and the rows beyond `cap` are empty. Cut the array to `cap` rows
+    for each expert before you send it."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    slot = jnp.where(slot < cap, slot, 2 * cap)
+    return joined(back(through(there(placed(x, expert, slot, E, 2 * cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(form_of=room_for_more_than_cap, breaks="E · cap · (D + F + 2) numbers")
+def room_for_the_dropped(x, route, w, *, k, cap):
+    """Like `room_for_more_than_cap`, but with one more row for each expert, which holds dropped choices."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = jnp.minimum(slots_of(expert, E), cap)
+    home = back(through(there(placed(x, expert, slot, E, cap + 1)), w))
+    return joined(jnp.where(jnp.arange(cap + 1)[:, None] < cap, home, 0), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_work, breaks="by the weights of its own expert only")
+def all_experts_for_every_row(x, route, w, *, k, cap):
+    """You multiplied every row by the weights of all experts of its device and kept one result. Multiply each expert's
+    rows by that expert's weights only: jnp.einsum('ecd,edf->ecf', rows, w)."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot, own = slots_of(expert, E), jnp.arange(len(w))
+    made = jnp.tanh(jnp.einsum("ecd,gdf->egcf", there(placed(x, expert, slot, E, cap)), w))[own, own]
+    return joined(back(made), gate, expert, slot, len(x))
 
 
 @exercise.misconception(of=moe_bytes)
@@ -461,7 +589,8 @@ def bytes_of_one_choice(S, D, k, room, N):
 
 @exercise.misconception(of=moe_bytes)
 def bytes_without_room(S, D, k, room, N):
-    """You counted tokens. A device sends all slots, filled or not."""
+    """You counted the choices. A device sends all its slots, filled or not, and the number of its slots is larger than
+    the number of its choices."""
     return moe_bytes(S=S, D=D, k=k, room=100, N=N)
 
 
@@ -480,7 +609,7 @@ def bytes_of_a_gather(S, D, k, room, N):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_a_gather(chip, N, matrices):
-    """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that."""
+    """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that time."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) * 4
 
 
@@ -492,7 +621,7 @@ def hides_one_of_the_two(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_a_devices_part(chip, N, matrices):
-    """You took V for the bytes of one device. V counts all devices of the ring."""
+    """You took V for the bytes of one device. V is the bytes of all devices of the ring."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / N
 
 

@@ -12,7 +12,7 @@ from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from
 
 @exercise.helper
 def spread(rng, shape):
-    """Queries whose scores differ by a few units for every other head, and by hundreds for the heads between."""
+    """Queries whose scores differ by a few units for every second head, and by hundreds for the heads between."""
     return rng.standard_normal(shape) * np.where(np.arange(shape[1]) % 2, 20, 3)[:, None]
 
 
@@ -57,7 +57,7 @@ def expect_near(got, due):
 
 @exercise.helper
 def arrays(draw=spread):
-    """The arguments q, k and v; the scores of every other head are in the hundreds."""
+    """The arguments q, k and v; the scores of every second head are in the hundreds."""
     rest = {name: normal("T", "H", "d", spec=ROWS) for name in ("k", "v")}
     return {"q": array("T", "H", "d", draw=draw, spec=ROWS), **rest}
 
@@ -217,7 +217,7 @@ def back_through(kept, d_out, k, v, hop, how):
 
 @exercise.alternative()
 def rounds_that_jax_differentiates(q, k, v, *, causal, striped):
-    """Gradients by autodiff, with a checkpoint around each round."""
+    """JAX computes the gradients, with a checkpoint around each round."""
     return around(q, k, v, {"causal": causal, "striped": striped})
 
 
@@ -241,7 +241,7 @@ def scan_with_packed_keys(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def other_way_round(q, k, v, *, causal, striped):
-    """The other direction round the ring, so the block of hop h comes from h devices ahead. The mask is applied after
+    """Blocks travel in the other direction, so the block of hop h comes from device me + h. The mask is applied after
     the exponential."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
     back = [(i, (i - 1) % n) for i in range(n)]
@@ -330,7 +330,7 @@ def positions_travel_with_keys(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def back_the_way_it_came(q, k, v, *, causal, striped):
-    """A backward pass that takes the rounds in reverse, from the last block, with N - 1 hops for the gradients."""
+    """The backward pass runs the rounds in reverse, from the last block, with N - 1 hops for the gradients."""
     how = {"causal": causal, "striped": striped}
     n = jax.lax.axis_size("cp")
     back = [(i, (i - 1) % n) for i in range(n)]
@@ -358,7 +358,7 @@ def back_the_way_it_came(q, k, v, *, causal, striped):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
 def never_rescaled(q, k, v, *, causal, striped):
     """You added sums that were scaled by different maxima. When the maximum grows, multiply mass and sum so far by exp(old - new)."""
 
@@ -371,9 +371,9 @@ def never_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
 def mass_not_rescaled(q, k, v, *, causal, striped):
-    """You rescaled the sum of v but not the mass. Both used the old maximum."""
+    """You rescaled the sum of v but not the mass. Both sums were scaled by the old maximum."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -384,9 +384,9 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
 def sum_not_rescaled(q, k, v, *, causal, striped):
-    """You rescaled the mass but not the sum of v. Both used the old maximum."""
+    """You rescaled the mass but not the sum of v. Both sums were scaled by the old maximum."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -424,7 +424,7 @@ def diagonal_masked(q, k, v, *, causal, striped):
 
 @exercise.misconception(form_of=diagonal_masked, breaks="a query sees its own position")
 def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
-    """As above; the first query sees no key and its result is NaN."""
+    """Like `diagonal_masked`, but the first query sees no key and its result is NaN."""
 
     def masked(q, k, hop, causal, striped):
         n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
@@ -446,9 +446,22 @@ def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step, score=masked)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
+@exercise.misconception(form_of=diagonal_masked, breaks="a query sees its own position")
+def diagonal_masked_in_every_round(q, k, v, *, causal, striped):
+    """Like `diagonal_masked_by_infinity`, but every query is NaN whose first round shows it no key."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+        mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(theirs < mine[:, None], scores, -jnp.inf) if causal else scores
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
 def no_maximum(q, k, v, *, causal, striped):
-    """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score so
+    """You computed e^s directly. For a score of 100, e^s exceeds every float32 number: subtract the largest score so
     far."""
 
     def step(state, scores, v):
@@ -459,9 +472,9 @@ def no_maximum(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
 def mean_of_rounds(q, k, v, *, causal, striped):
-    """You averaged the rounds' softmaxes. Weight each block by its mass: a block with larger scores has more of it."""
+    """You averaged the rounds' softmaxes. Weight each block by its mass: a block with larger scores has a larger mass."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -472,7 +485,31 @@ def mean_of_rounds(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(form_of=mean_of_rounds, breaks="blocks, with and without `causal`")
+def mean_of_all_rounds(q, k, v, *, causal, striped):
+    """Like `mean_of_rounds`, but rounds without keys count, too."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        own = jnp.einsum("hts,shd->htd", jax.nn.softmax(jnp.maximum(scores, -1e30)), v)
+        seen = (scores.max(-1) > -jnp.inf).astype(own.dtype)
+        return top, mass + 1, total + seen[..., None] * own
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(form_of=mean_of_rounds, breaks="blocks, with and without `causal`")
+def mean_of_rounds_and_nan(q, k, v, *, causal, striped):
+    """Like `mean_of_rounds`, but a round without keys makes the result NaN."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        return top, mass + 1, total + jnp.einsum("hts,shd->htd", jax.nn.softmax(scores), v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
 def masked_by_local_index(q, k, v, *, causal, striped):
     """You compared row numbers within blocks. Compare positions in the text: add the position where the block
     starts."""
@@ -484,10 +521,10 @@ def masked_by_local_index(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
 def mask_of_the_next_device(q, k, v, *, causal, striped):
-    """You treated the block of hop h as the block of device me + h. Each hop sends a block one device on, so it comes
-    from device me - h."""
+    """You treated the block of hop h as the block of device me + h. Each hop sends a block one device on, so this
+    block comes from device me - h."""
 
     def masked(q, k, hop, causal, striped):
         return scored(q, k, -hop, causal, striped)
@@ -495,7 +532,7 @@ def mask_of_the_next_device(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
 def masked_by_zero(q, k, v, *, causal, striped):
     """You set the scores of unseen keys to 0, so their weight is e^0 = 1. Use -inf, or a number far below every score."""
 
@@ -506,7 +543,7 @@ def masked_by_zero(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=[ring_value, ring_sent], breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_sent], breaks="blocks, with and without `causal`")
 def foreign_block_first(q, k, v, *, causal, striped):
     """You began with a neighbour's block. The first device's queries see none of its keys, and -inf - (-inf) is NaN. Begin with the device's own block, or guard against this."""
     n, state = jax.lax.axis_size("cp"), start(q)
@@ -517,7 +554,7 @@ def foreign_block_first(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
 def softmax_of_nothing(q, k, v, *, causal, striped):
     """If a query sees no key in a round, that round's softmax is NaN, and 0 times NaN is NaN. Handle such rounds
     separately."""
@@ -531,7 +568,7 @@ def softmax_of_nothing(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
 def values_stay(q, k, v, *, causal, striped):
     """You sent the keys round but kept the values on their device. A block's weights belong to the values of that
     block, so send both."""
@@ -542,19 +579,51 @@ def values_stay(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
 def added_over_heads(q, k, v, *, causal, striped):
     """You summed over tp. Devices along tp have different heads, and no head needs another head."""
     return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
 
 
-@exercise.misconception(fails=ring_whole, breaks="blocks, causal and not")
+@exercise.misconception(fails=ring_whole, breaks="blocks, with and without `causal`")
 def always_causal(q, k, v, *, causal, striped):
-    """You applied the causal mask with causal=False. Then every query sees all keys."""
+    """You applied the causal mask with causal=False. With causal=False every query sees all keys."""
     return around(q, k, v, {"causal": True, "striped": striped})
 
 
-@exercise.misconception(fails=ring_stripes, breaks="causal and not; stripes")
+@exercise.misconception(fails=ring_value, breaks="a query sees its own position and the positions before it")
+def never_causal(q, k, v, *, causal, striped):
+    """You left out the mask. With causal=True a query sees its own position and the positions before it."""
+    return around(q, k, v, {"causal": False, "striped": striped})
+
+
+@exercise.misconception(fails=ring_value, breaks="a query sees its own position and the positions before it")
+def mask_upside_down(q, k, v, *, causal, striped):
+    """You masked the keys before the query and kept the keys after it. With causal=True a query sees its own position
+    and the positions before it: s <= t."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+        mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(theirs >= mine[:, None], scores, -jnp.inf) if causal else scores
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="take the softmax of q · k")
+def raw_scores(q, k, v, *, causal, striped):
+    """You weighted the rows of v by the scores. The weights are the softmax of the scores."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        seen = jnp.where(scores == -jnp.inf, 0, scores)
+        return top, jnp.ones_like(mass), total + jnp.einsum("hts,shd->htd", seen, v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_stripes, breaks="without `causal`; stripes")
 def stripes_as_blocks(q, k, v, *, causal, striped):
     """You masked stripes as if they were blocks. Row r of device i is position r · N + i of the text."""
     return around(q, k, v, {"causal": causal, "striped": False})
@@ -595,7 +664,7 @@ def back_around(kept, d_out, how, hops):
 
 @exercise.misconception(fails=BACK, breaks="gradients of q, k and v")
 def gradients_one_hop_short(q, k, v, *, causal, striped):
-    """Your sums of dK and dV stopped one device too early. They need N hops to return to the device that owns their
+    """Your sums of dK and dV stopped one hop too early. They need N hops to return to the device that owns their
     block."""
     how = {"causal": causal, "striped": striped}
     return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: n - 1))
@@ -635,7 +704,7 @@ def one_hop_too_many(q, k, v, *, causal, striped):
 
 
 @exercise.misconception(
-    fails=[ring_sent, ring_back], breaks=["K and V are sent N − 1 times", "sent N more times at most"]
+    fails=[ring_sent, ring_back], breaks=["K and V are sent N − 1 times", "sent at most N more times"]
 )
 def each_round_from_home(q, k, v, *, causal, striped):
     """In round h you send your own block h hops, so a block crosses the links again and again. In each round, send the
@@ -734,14 +803,15 @@ def saved_with_a_full_first_round(chip, T, N, H):
 
 @exercise.misconception(of=stripes_save)
 def saved_against_no_mask_at_all(chip, T, N, H):
-    """You gave stripes no work after round 0. Each stripe sees half of every other stripe."""
+    """Your answer is twice the right one. Either you gave stripes no work after round 0, although each stripe sees half
+    of every other stripe. Or you counted 8·d FLOPs for each pair: two matmuls of 2·d FLOPs have 4·d."""
     rows = T // N
     return matmul_time(4 * 128 * H * (N - 1) * rows**2, chip)
 
 
 @exercise.misconception(of=stripes_save)
 def saved_with_one_product(chip, T, N, H):
-    """You counted 2·d FLOPs for each pair. There are two matmuls."""
+    """You counted 2·d FLOPs for each pair. Each pair takes part in two matmuls."""
     return stripes_save(chip=chip, T=T, N=N, H=H) / 2
 
 

@@ -43,7 +43,7 @@ def rotated_before_sending(q, k, v):
 
 @exercise.alternative()
 def sent_in_one_piece(q, k, v):
-    """One all-to-all for q, k and v, joined so that each device's part is contiguous."""
+    """One all-to-all sends q, k and v, joined so that each device's part is contiguous."""
     n, heads = jax.lax.axis_size("x"), [a.shape[2] for a in (q, k, v)]
     parts = [a.reshape(*a.shape[:2], n, -1, a.shape[3]) for a in (q, k, v)]
     packed = to_heads(jnp.concatenate(parts, 3).reshape(*q.shape[:2], sum(heads), q.shape[3]))
@@ -53,7 +53,7 @@ def sent_in_one_piece(q, k, v):
 
 @exercise.alternative()
 def untiled(q, k, v):
-    """The all-to-all without tiled=True, with a separate dimension for the chunks."""
+    """Use all_to_all without tiled=True, with a separate dimension for the chunks."""
     n = jax.lax.axis_size("x")
 
     def there(a):
@@ -71,7 +71,7 @@ def untiled(q, k, v):
 
 @exercise.alternative()
 def grouped_without_copies(q, k, v):
-    """Query heads as (key head, member), so no key is repeated. A loop over the texts."""
+    """Query heads have two dimensions, (key head, member), so no key is repeated. Loop over the texts."""
 
     def one(q, k, v):
         T = q.shape[0]
@@ -105,8 +105,7 @@ def out_again_on_the_way_back(q, k, v):
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def joined_before_the_texts(q, k, v):
-    """You reshaped the received array with the devices before the texts. This is right for one text only: first move
-    the axis of devices next to the rows."""
+    """You reshaped the received array while its axis of devices came before its axis of texts. This is right for one text only: first move the axis of devices next to the rows."""
     n = jax.lax.axis_size("x")
 
     def there(a):
@@ -144,6 +143,14 @@ def key_heads_in_turns(q, k, v):
     q, k = rotated(q, k)
     groups = q.shape[2] // k.shape[2]
     return to_rows(attention(q, jnp.tile(k, (1, 1, groups, 1)), jnp.tile(v, (1, 1, groups, 1))))
+
+
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
+def sent_untiled(q, k, v):
+    """Without tiled=True, jax.lax.all_to_all needs one head for each device along split_axis, and removes this
+    dimension. Set tiled=True to cut a dimension of any size that N divides."""
+    q, k, v = (jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1) for a in (q, k, v))
+    return jax.lax.all_to_all(attention(*rotated(q, k), v), "x", split_axis=1, concat_axis=2)
 
 
 @exercise.misconception(fails=ulysses_value, breaks="First turn queries and keys")
@@ -223,7 +230,7 @@ def sent_all_heads_alike(B, T, N):
 
 @exercise.misconception(of=ulysses_time)
 def time_as_a_gather(chip, B, T, N):
-    """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that."""
+    """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that time."""
     return all_gather_time(2 * B * T * 128 * 128, N, chip)
 
 
@@ -235,7 +242,7 @@ def time_one_way_only(chip, B, T, N):
 
 @exercise.misconception(of=ulysses_time)
 def time_of_a_block(chip, B, T, N):
-    """You took V for one device's block. V counts the whole array over the ring."""
+    """You took V for one device's block. V is the bytes of the whole array."""
     return all_to_all_time(2 * B * T * 128 * 128, N, chip) / N
 
 

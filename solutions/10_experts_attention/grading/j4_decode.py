@@ -64,7 +64,7 @@ def rescaled_after_the_maximum(q, k, v, length):
 
 @exercise.alternative()
 def head_by_head(q, k, v, length):
-    """vmap over sequences and heads, one query at a time."""
+    """Use vmap over sequences and heads, so that each call sees one query."""
 
     def one(q, k, v, length):
         position = jax.lax.axis_index("x") * k.shape[0] + jnp.arange(k.shape[0])
@@ -79,7 +79,7 @@ def head_by_head(q, k, v, length):
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def mean_of_softmaxes(q, k, v, length):
     """You averaged the devices' softmaxes. Weight each device's result by its mass: a device with larger scores has
-    more of it."""
+    a larger mass."""
     scores = scored(q, k, length, -1e9)
     own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
     return jax.lax.pmean(own, "x")
@@ -87,7 +87,7 @@ def mean_of_softmaxes(q, k, v, length):
 
 @exercise.misconception(form_of=mean_of_softmaxes, breaks="weighted by the softmax")
 def mean_of_softmaxes_and_zeros(q, k, v, length):
-    """As above; a device without keys adds zero."""
+    """Like `mean_of_softmaxes`, but a device without keys adds zero."""
     scores = scored(q, k, length)
     top = jnp.maximum(scores.max(-1, keepdims=True), -1e9)
     weights = jnp.exp(scores - top)
@@ -97,8 +97,20 @@ def mean_of_softmaxes_and_zeros(q, k, v, length):
 
 @exercise.misconception(form_of=mean_of_softmaxes, breaks="weighted by the softmax")
 def mean_of_softmaxes_and_nan(q, k, v, length):
-    """As above; a device without keys makes the result NaN."""
+    """Like `mean_of_softmaxes`, but a device without keys makes the result NaN."""
     return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scored(q, k, length)), v), "x")
+
+
+@exercise.misconception(fails=decode_value, breaks="take the softmax of q · k")
+def raw_scores(q, k, v, length):
+    """You weighted the rows of v by the scores. The weights are the softmax of the scores."""
+    return jax.lax.psum(jnp.einsum("bks,bskh->bkh", scored(q, k, length, 0.0), v), "x")
+
+
+@exercise.misconception(fails=decode_value, breaks="the mean of v over the filled positions")
+def one_position_too_many(q, k, v, length):
+    """You read position `length`. The first `length` positions are 0 to length - 1: compare with <, not with <=."""
+    return decode(q, k, v, jnp.minimum(length + 1, k.shape[1] * jax.lax.axis_size("x")))
 
 
 @exercise.misconception(fails=decode_value, breaks="`q` is already scaled")
@@ -130,7 +142,7 @@ def each_by_its_own_maximum(q, k, v, length):
 
 @exercise.misconception(form_of=each_by_its_own_maximum, breaks="weighted by the softmax")
 def each_by_its_own_maximum_or_nan(q, k, v, length):
-    """As above; a device without keys has the maximum -inf, and the result is NaN."""
+    """Like `each_by_its_own_maximum`, but a device without keys has the maximum -inf, and the result is NaN."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - scores.max(-1, keepdims=True))
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -139,7 +151,7 @@ def each_by_its_own_maximum_or_nan(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="so that e^s overflows")
 def no_maximum(q, k, v, length):
-    """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score
+    """You computed e^s directly. For a score of 100, e^s exceeds every float32 number: subtract the largest score
     first."""
     weights = jnp.exp(scored(q, k, length))
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -187,7 +199,7 @@ def nothing_masked(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def added_over_heads(q, k, v, length):
-    """You summed over y as well. Devices along y have other heads. Sum over x only, which cuts the positions."""
+    """You summed over y as well. Devices along y have other heads. Sum only over x, the axis that cuts the positions."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
@@ -196,7 +208,7 @@ def added_over_heads(q, k, v, length):
 
 @exercise.misconception(form_of=added_over_heads, breaks="weighted by the softmax")
 def added_over_heads_with_their_maximum(q, k, v, length):
-    """As above; the maximum is taken over y, too."""
+    """Like `added_over_heads`, but the maximum is taken over y, too."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), ("x", "y"))[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
@@ -205,7 +217,7 @@ def added_over_heads_with_their_maximum(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def added_over_sequences(q, k, v, length):
-    """You summed over z as well. Devices along z have other sequences. Sum over x only, which cuts the positions."""
+    """You summed over z as well. Devices along z have other sequences. Sum only over x, the axis that cuts the positions."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "z"))
@@ -226,7 +238,7 @@ def two_bases(q, k, v, length):
 
 @exercise.misconception(fails=decode_traffic, breaks="at most an all-gather of H + 2 numbers")
 def gathered_the_cache(q, k, v, length):
-    """You gathered keys and values, which are most of the chips' memory. Send results instead: they are as small as q."""
+    """You gathered keys and values, which fill most of the chips' memory. Send results instead: they are as small as q."""
     k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
     scores = jnp.einsum("bkh,bskh->bks", q, k)
     scores = jnp.where(jnp.arange(k.shape[1]) < length[:, None, None], scores, -jnp.inf)
@@ -252,10 +264,29 @@ def gathered_all_heads(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="From all scores of a head, subtract")
 def maximum_over_all(q, k, v, length):
-    """You subtracted the largest score of all sequences and heads. Beside a score of 100 the weights of other heads
-    become 0. Give each sequence and head its own maximum."""
+    """You subtracted the largest score of all sequences and heads. If one head has a score of 100, the weights of other heads become 0. Give each sequence and head its own maximum."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(), ("x", "y", "z")))
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(form_of=maximum_over_all, breaks="From all scores of a head, subtract")
+def maximum_over_the_heads_of_a_sequence(q, k, v, length):
+    """Like `maximum_over_all`, but each sequence has its own maximum."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max((1, 2), keepdims=True), "x"))
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value, breaks="hold old data: ignore them")
+def maximum_of_old_data(q, k, v, length):
+    """You took the largest score of all positions, also of those that are not filled. If old data have a much larger
+    score, all weights become 0. Mask the scores before you take the maximum."""
+    scores = scored(q, k, length)
+    top = jax.lax.pmax(jnp.einsum("bkh,bskh->bks", q, k).max(-1), "x")
+    weights = jnp.exp(scores - top[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
     return sums / mass[..., None]
 
@@ -293,7 +324,7 @@ def merged_once(chip, B, X):
 
 @exercise.misconception(of=merge_time)
 def merged_without_heads(chip, B, X):
-    """You counted one head. Each of the 64 has its own softmax."""
+    """You counted one head. Each of the 64 heads has its own softmax."""
     return all_reduce_time(4 * B * 33, X, chip)
 
 

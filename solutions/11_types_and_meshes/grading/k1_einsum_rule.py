@@ -12,7 +12,7 @@ from k1_einsum_rule import einsum_rule, elementwise_rule, exercise, pending_byte
 
 @exercise.helper
 def parts(rng, whole, place, devices):
-    """Return each device's part of an integer array; summands are random and of both signs."""
+    """Return each device's part of an integer array; partial sums are random and of both signs."""
     if place == "R":
         return [whole] * devices
     if place == "P":
@@ -23,7 +23,7 @@ def parts(rng, whole, place, devices):
 
 @exercise.helper
 def placement_of(held, due):
-    """Return the placement for which these parts represent the expected array; None if there is none."""
+    """Return the placement for which these parts represent the expected array; None if no placement does."""
     for place in ["R", *(f"S({d})" for d in range(due.ndim)), "P"]:
         if place == "R":
             meant = held[0] if all(np.array_equal(part, held[0]) for part in held) else None
@@ -157,7 +157,7 @@ def expect_as_tried(seen, trial):
 
 @exercise.check(placed, points=0.5, public=True)
 def of_shards(seen):
-    """einsum_rule: whole and cut operands, compared with NumPy parts"""
+    """einsum_rule: whole and cut operands, compared with parts computed by NumPy"""
     expect_as_tried(seen, by_einsum)
 
 
@@ -181,7 +181,7 @@ def no_fit(seen):
 
 @exercise.check(mixed, points=0.5, after=of_sums)
 def no_sum(seen):
-    """einsum_rule: ValueError when an einsum does not pass a partial sum on"""
+    """einsum_rule: ValueError if partial sums do not give a partial sum of the result"""
     expect_as_tried(seen, by_einsum)
 
 
@@ -220,8 +220,7 @@ def sums_are_multiplied(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_sum, breaks="`ValueError` if the result has no placement")
 def a_sum_beside_a_cut(equation, placements):
-    """You combined a partial sum with a cut operand. Each device multiplies its own summand only by its own part, so
-    products of other pairs are missing."""
+    """You combined a partial sum with a cut operand. Each device multiplies its own partial sum only by its own part of the other operand: other products are missing."""
     if placements.count("P") == 1:
         return "P"
     return einsum_rule(equation, placements)
@@ -265,7 +264,7 @@ def two_letters_on_one_axis(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
 def position_kept(equation, placements):
-    """You kept the number of the dimension. Look the letter up in the output, where it may have another position."""
+    """You kept the operand's dimension number. Look the letter up in the output, where it may have another position."""
     found = einsum_rule(equation, placements)
     return next(place for place in placements if place[0] == "S") if found[0] == "S" else found
 
@@ -387,7 +386,7 @@ exercise.scenario(
 
 @exercise.alternative(of=einsum_rule)
 def by_letter(equation, placements):
-    """A loop over the letters of the output and of the sums, which looks at the cuts of each."""
+    """Loop over the letters of the output and the summed letters, and look at the cuts of each letter."""
     inputs, out = equation.split("->")
     inputs = inputs.split(",")
     if "P" in placements:
@@ -413,7 +412,7 @@ def by_letter(equation, placements):
 
 @exercise.alternative(of=einsum_rule)
 def by_trial(equation, placements):
-    """A trial: cut random arrays, compute on two devices and compare."""
+    """Find the placement by trial: cut random arrays, compute on two devices and compare."""
     import numpy as np
 
     rng = np.random.default_rng(0)

@@ -128,7 +128,7 @@ def bwd_pending(seen):
 
 @exercise.check(reduced, points=0.5, public=True)
 def bwd_of_sums(seen):
-    """einsum_bwd: gradients where the output, or an operand, is a partial sum"""
+    """einsum_bwd: gradients if the output or an operand is a partial sum"""
     expect_gradients(seen, 1)
 
 
@@ -144,7 +144,7 @@ def bytes_pending(seen):
 @exercise.misconception(of=einsum_bwd, fails=bwd_equations, breaks="the equation of each gradient")
 def letters_not_swapped(equation, placements):
     """You kept the equation. A gradient is computed from the output's gradient and has the letters of its operand: swap
-    the two."""
+    the operand and the output."""
     return [(equation, place) for _, place in einsum_bwd(equation, placements)]
 
 
@@ -160,15 +160,15 @@ def output_goes_first(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums], breaks="its operand's or pending")
 def pending_missed(equation, placements):
-    """You treated every gradient as complete. If all devices used a whole operand, each has summed only over its own
-    part: "P"."""
+    """You treated every gradient as complete. If devices multiply a whole operand by different parts, each has only a
+    share of the operand's gradient: "P"."""
     return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="its operand's or pending")
 def only_the_batch_watched(equation, placements):
-    """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also a
-    sequence or columns."""
+    """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also the
+    letter of a sequence or of columns."""
     terms = equation.split("->")[0].split(",")
     cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place[0] == "S"}
     pending = "P" in [*placements, einsum_rule(equation, placements)] or "b" in cut
@@ -178,7 +178,7 @@ def only_the_batch_watched(equation, placements):
 @exercise.misconception(of=einsum_bwd, fails=bwd_of_sums, breaks="the output or an operand is a partial sum")
 def cotangent_of_a_sum_pending(equation, placements):
     """You treated the gradient of a partial sum as a partial sum. A sum passes its gradient unchanged to each summand,
-    so it is "R". To reduce it makes it N times too large."""
+    so this gradient is "R". A reduction makes it N times too large."""
     if einsum_rule(equation, placements) != "P":
         return einsum_bwd(equation, placements)
     return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
@@ -186,8 +186,8 @@ def cotangent_of_a_sum_pending(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums], breaks="its operand's or pending")
 def whole_reduced(equation, placements):
-    """You reduced gradients that each device already has complete, which counts them N times. Reduce a gradient only if
-    the devices multiplied its operand by different parts."""
+    """You reduced gradients that are already complete on each device, which counts them N times. Reduce a gradient
+    only if the devices multiplied its operand by different parts."""
     return [(eq, "P" if place == "R" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
@@ -199,7 +199,7 @@ def all_gradients_counted(gradients, sizes, devices):
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
 def one_way_round(gradients, sizes, devices):
-    """You counted half of an all-reduce. It is a reduce-scatter and an all-gather, each of N - 1 hops."""
+    """You counted half of an all-reduce. An all-reduce is a reduce-scatter and an all-gather, each of N - 1 hops."""
     return gradient_bytes(gradients, sizes, devices) // 2
 
 
@@ -270,7 +270,7 @@ exercise.scenario(scale_gradients, lambda L, H, X: Scenario(mesh={"x": X}, array
 
 @exercise.alternative(of=einsum_bwd)
 def by_the_rule_of_k1(equation, placements):
-    """The forward rule, applied to the equation with the output's gradient in the operand's place."""
+    """Apply the forward rule to the equation in which the output's gradient replaces the operand."""
 
     def rule(equation, placements):
         inputs, out = equation.split("->")

@@ -330,14 +330,13 @@ def names_of_one_lost(placements, shape, mesh):
 
 @exercise.misconception(of=to_spec, fails=spec_refused, breaks="other placements")
 def every_partial_a_sum(placements, shape, mesh):
-    """You treated a partial maximum or mean as a partial sum. `unreduced` means a sum, so no spec expresses the
-    others."""
+    """You treated a partial maximum or mean as a partial sum. `unreduced` means a sum, so no spec expresses a maximum or a mean."""
     return to_spec(["P" if place.startswith("P(") else place for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused, breaks="other placements")
 def strides_ignored(placements, shape, mesh):
-    """You treated a strided shard as a plain shard. It cuts the dimension in a different order."""
+    """You treated a strided shard as a plain shard. A strided shard cuts the dimension in a different order."""
     return to_spec([f"S({place[3]})" if place[:2] == "SS" else place for place in placements], shape, mesh)
 
 
@@ -366,15 +365,15 @@ def each_axis_divides_alone(placements, shape, mesh):
 
 @exercise.misconception(of=to_spec, fails=spec_refused, breaks="a list not as long as the mesh")
 def length_not_asked(placements, shape, mesh):
-    """You accepted a list that is not as long as the mesh. It needs exactly one placement for each axis."""
+    """You accepted a list that is not as long as the mesh. The list needs exactly one placement for each axis."""
     padded = [*placements, *["R"] * len(mesh)][: len(mesh)]
     return to_spec(padded, shape, mesh)
 
 
 @exercise.misconception(of=specs_without_a_list)
 def all_specs(r, k):
-    """You counted all specs. A spec whose tuples are in the mesh's order has a list: one of r + 2 placements for each
-    axis."""
+    """You counted all specs. A list describes each spec whose tuples are in the mesh's order: one of r + 2 placements
+    for each axis."""
     return specs_without_a_list(r=r, k=k) + (r + 2) ** k
 
 
@@ -408,7 +407,7 @@ def still_whole_along_dp(rows, dim):
 
 @exercise.misconception(of=scattered_gradient)
 def dp_alone(rows, dim):
-    """You replaced the axis that had cut this dimension by dp. Now both axes cut it."""
+    """You replaced the axis that had cut this dimension by dp. After the scatter both axes cut it."""
     entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
     entries[dim] = "dp"
     return P(*entries)
@@ -426,8 +425,7 @@ exercise.scenario(
 
 @exercise.alternative(of=to_dtensor)
 def axis_by_axis(spec, shape, mesh):
-    """A loop over the mesh's axes that finds each axis in the spec, then compares the spec of this list with the given
-    one."""
+    """Find each axis of the mesh in the spec, then convert the list back and compare the two specs."""
     entries = [axes_of(entry) for entry in spec.partitions]
     named = [axis for axes in entries for axis in axes] + list(spec.unreduced)
     if len(entries) > len(shape) or len(set(named)) < len(named) or any(axis not in mesh for axis in named):
@@ -451,7 +449,7 @@ def axis_by_axis(spec, shape, mesh):
 
 @exercise.alternative(of=to_spec)
 def dimension_by_dimension(placements, shape, mesh):
-    """A loop over dimensions; a single axis is not in a tuple."""
+    """Loop over dimensions; a single axis is not in a tuple."""
     words = ["R", "P"] + [f"S({d})" for d in range(len(shape))]
     if len(placements) != len(mesh) or not all(place in words for place in placements):
         raise ValueError(str(placements))

@@ -70,7 +70,7 @@ def fibres(rng):
 
 @exercise.helper
 def nodes_touched(mesh, axis, node):
-    """Return the most nodes that a group over this axis touches, and the distance of its ranks."""
+    """Return the largest number of nodes that a group over the axis touches, and the distance between its ranks."""
     names, shape = zip(*mesh, strict=True)
     ranks = np.arange(math.prod(shape)).reshape(shape)
     rows = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, dict(mesh)[axis])
@@ -174,7 +174,7 @@ def mesh_refused(seen):
 
 @exercise.check(one_fibre, points=0.5, public=True)
 def rank_groups(seen):
-    """groups: the ranks that differ along these axes only"""
+    """groups: the ranks that differ along the given axes only"""
     for args, got, want in seen.outcomes:
         try:
             found = sorted(sorted(operator.index(rank) for rank in group) for group in got.value)
@@ -229,15 +229,15 @@ def pp_innermost(strategies, devices, node):
 
 @exercise.misconception(of=mesh_for, fails=mesh_inner, breaks="dp_shard is inside dp_replicate")
 def replicas_inside(strategies, devices, node):
-    """You put dp_replicate inside dp_shard. FSDP gathers weights in every layer but reduces gradients once a step: put
-    dp_shard inside."""
+    """You put dp_replicate inside dp_shard. FSDP gathers weights over dp_shard in every layer, but gradients are summed
+    over dp_replicate once a step: put dp_shard inside."""
     order = ["pp", "dp_shard", "dp_replicate", "cp", "tp"]
     return sorted(mesh_for(strategies, devices, node), key=lambda axis: order.index(axis[0]))
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_refused, breaks="tp does not divide a node")
 def tp_over_nodes(strategies, devices, node):
-    """You let a group of tp span several nodes. It must fit in one, so tp must divide the node's size."""
+    """You let a group of tp span several nodes. It must fit in one node, so tp must divide the node's size."""
     return mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values()))
 
 
@@ -270,8 +270,8 @@ def axis_left_negative(strategies, devices, node):
 
 @exercise.misconception(of=mesh_for, fails=mesh_sizes, breaks="one axis for each strategy, also of size 1")
 def axis_of_one_dropped(strategies, devices, node):
-    """You dropped an axis of size 1. Each strategy has an axis of any size, because code that reduces over it uses its
-    name."""
+    """You dropped an axis of size 1. Each strategy has an axis, also of size 1, because code that reduces over an axis
+    uses its name."""
     return [(axis, size) for axis, size in mesh_for(strategies, devices, node) if size > 1]
 
 
@@ -308,8 +308,7 @@ def the_other_axes(mesh, axes):
 
 @exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def one_axis_of_several(mesh, axes):
-    """You used one of several axes. A collective over two axes joins all ranks that differ along one of them or
-    both."""
+    """You used one of several axes. A collective over two axes joins all ranks that differ along one or both of these axes."""
     return groups(mesh, axes[:1])
 
 
@@ -317,8 +316,7 @@ def one_axis_of_several(mesh, axes):
     of=axes_for, fails=axes_by_name, breaks=["axes over which shares of the loss", "a weight that FSDP gathers"]
 )
 def cp_forgotten(what, mesh):
-    """You left out cp. It cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because
-    its ranks would hold copies."""
+    """You left out cp. It cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because the ranks of cp would otherwise hold copies of them."""
     return tuple(axis for axis in axes_for(what, mesh) if axis != "cp")
 
 
@@ -375,8 +373,8 @@ def of_one_layer(L, **rest):
 
 @exercise.misconception(of=nodes_of_a_weight)
 def without_cp(C, **rest):
-    """You left cp out of the FSDP group. Its ranks would hold copies of the weights, so FSDP cuts weights over cp as
-    well."""
+    """You left cp out of the FSDP group. The ranks of cp would otherwise hold copies of the weights, so FSDP cuts
+    weights over cp as well."""
     return nodes_of_a_weight(C=C, **rest) / C
 
 
@@ -431,7 +429,7 @@ def data_outermost(strategies, devices, node):
 
 @exercise.alternative(of=mesh_for)
 def cp_innermost(strategies, devices, node):
-    """cp is innermost if tp and cp fit in a node together; pp is second."""
+    """cp is innermost if tp and cp fit in a node together; pp is the second axis."""
     sizes = dict(strategies)
     left = devices
     for size in sizes.values():
@@ -465,7 +463,7 @@ def by_coordinates(mesh, axes):
 
 @exercise.alternative(of=axes_for)
 def by_if(what, mesh):
-    """A loop over the mesh with conditions."""
+    """Loop over the mesh's axes, with conditions."""
     found = []
     for axis, _ in mesh:
         if axis == "dp_shard" or (axis == "cp" and what != "batch") or (axis == "dp_replicate" and what != "weights"):

@@ -111,7 +111,7 @@ unknown = exercise.cases(spec_of, public=[example("embed", "mpl")], hidden=stran
 
 @exercise.check(plain, points=0.25, public=True)
 def by_name(seen):
-    """spec_of: the rule of each dimension's name"""
+    """spec_of: each dimension follows the rule for its name"""
     expect_outcomes(seen)
 
 
@@ -189,7 +189,7 @@ def none_is_no_rule(names, rules, mesh):
     fails=[each_axis_once, rules_in_order, none_serves], breaks=["that is not skipped applies", "whatever rules follow"]
 )
 def last_rule_wins(names, rules, mesh):
-    """You let a later rule for the same name replace an earlier one, as dict(rules) does. The first rule that is not
+    """You let a later rule for the same name replace an earlier rule, as dict(rules) does. The first rule that is not
     skipped applies."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, first=False))
@@ -306,7 +306,7 @@ exercise.scenario(
 
 @exercise.alternative()
 def again_and_again(names, rules, mesh):
-    """A list of entries by dimension, and a set of free axes instead of taken axes."""
+    """Keep a list of entries by dimension, and a set of free axes in place of taken axes."""
     entries, done = [None] * len(names), [name is None for name in names]
     free = set(mesh)
     for name in names:
@@ -330,7 +330,7 @@ def again_and_again(names, rules, mesh):
 
 @exercise.alternative()
 def recursive(names, rules, mesh):
-    """A recursion: apply the first rule, then solve the rest with the remaining rules and axes."""
+    """Recurse: apply the first rule, then solve the rest with the remaining rules and axes."""
     if any(name and name not in dict(rules) for name in names):
         raise ValueError("no rule")
 

@@ -127,7 +127,7 @@ def straight_programs(seen):
 
 @exercise.check(looped, points=0.5, public=True, after=groups_read)
 def loops(seen):
-    """collectives: loops in loops, on CPU and TPU"""
+    """collectives: nested loops, on CPU and TPU"""
     expect_outcomes(seen, ints=True)
 
 
@@ -236,13 +236,13 @@ def loop_counted_once(hlo):
     return read(hlo, rounds="one")
 
 
-@exercise.misconception(of=collectives, fails=loops, breaks="loops in loops")
+@exercise.misconception(of=collectives, fails=loops, breaks="nested loops")
 def inner_loop_only(hlo):
-    """You counted the rounds of the innermost loop. It runs again in each round of the loop around it."""
+    """You counted the rounds of the innermost loop. The inner loop runs again in each round of the loop around it."""
     return read(hlo, rounds="innermost")
 
 
-@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="loops in loops")
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="nested loops")
 def loops_added(hlo):
     """You added the rounds of nested loops. Multiply them."""
     return read(hlo, rounds="added")
@@ -313,7 +313,7 @@ def kinds_by_name(hlo):
 
 @exercise.alternative(of=device_groups)
 def groups_by_counting(text):
-    """Without arrays: for every index of the transposed grid in order, compute its device."""
+    """Compute, without arrays, the device at every index of the transposed grid, in order."""
     if "<=" not in text:
         return [[int(n) for n in group.split(",")] for group in text[2:-2].split("},{")]
     cut, _, made = text.partition("<=")
@@ -361,8 +361,8 @@ def collectives_from_callers(hlo):
 
 @exercise.alternative(of=collectives)
 def collectives_from_results(hlo):
-    """Compute bytes from results instead of operands: divide a gather's by the group's size, multiply a scatter's by
-    it, and use the second part of a start's."""
+    """Compute bytes from results instead of operands: divide a gather's result by the group's size, multiply a
+    scatter's by it, and use the second part of a start's tuple."""
     parts, entry = computations(hlo)
     found = []
     todo = [(entry, 1)]
@@ -398,7 +398,7 @@ def sent_in_one_round(M, L, **line):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_in_inner_loop(M, **rest):
-    """You counted the inner loop once. It runs again in each round of the loop around it."""
+    """You counted the inner loop once. The inner loop runs again in each round of the loop around it."""
     return sent_by_loops(M=1, **rest)
 
 
@@ -436,7 +436,7 @@ def sent_results_for_parts(N, **rest):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_both_sides(N, **rest):
-    """You added all of the start's tuple, operand and result. A device sends N - 1 parts of the operand's size."""
+    """You added both the operand and the result in the start's tuple. A device sends N - 1 parts of the operand's size."""
     return sent_by_loops(N=N + 2, **rest)
 
 

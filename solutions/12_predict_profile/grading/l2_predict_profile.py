@@ -22,7 +22,7 @@ from l2_predict_profile import (
 def logged(rng, calls):
     """Return the log of ``calls``, each (bytes, cut, whether it waits for the previous call).
 
-    A program may be compiled already on disk, and any call may return late, so times do not tell which call compiled.
+    A compiled program may already be on disk, and any call may return late, so times do not show which call compiled.
     """
     now, free, known, log = float(rng.uniform(1, 9)), 0.0, set(), []
     for size, cut, waits in calls:
@@ -221,8 +221,8 @@ def compiled_once_for_a_size(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling, breaks="compiles: leave it out")
 def compiling_known_by_its_time(log):
-    """You left out calls that returned late. A program may be compiled already on disk, and other work may delay any
-    call. Leave out the first call of each size and layout."""
+    """You took calls that returned late for calls that compiled. A compiled program may already be on disk, and
+    other work may delay any call. Leave out the first call of each size and layout."""
     return kept(
         log, lambda call, before: call["cut"] and alone(call, before) and call["returned"] - call["called"] < 0.02
     )
@@ -253,8 +253,8 @@ def dispatch_left_out(log):
     of=durations, fails=timed_alone, breaks="leave out a call that was made before the previous call was ready"
 )
 def warm_up_not_awaited(log):
-    """You counted calls that waited for the previous call, so their time includes part of that call's. Count calls that
-    were made after the previous call was ready, not after it had returned."""
+    """You counted calls that waited for the previous call, so their time includes part of that call's time. Count
+    calls that were made after the previous call was ready, not after it had returned."""
     return kept(log, lambda call, before: call["cut"] and warm(call, before))
 
 
@@ -359,7 +359,8 @@ def mean_of_all_calls(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def no_latency(measured, devices):
-    """You divided bytes by seconds, as if hops cost nothing. Fit slope and start: the line need not go through zero."""
+    """You divided bytes by seconds, as if hops cost nothing. Fit the slope and the value at 0: the line need not go through
+    zero."""
     line(measured)
     sizes, seconds = typical(measured)
     return 0.0, sizes[-1] * (devices - 1) / devices / seconds[-1]
@@ -399,7 +400,7 @@ def compiling_in_the_mean(mean, **rest):
 
 @exercise.misconception(of=time_without_compiling)
 def every_call_a_run(R, L, mean, std):
-    """You treated each call as a run. The spread is that of the runs' means, and one run contains the slow call."""
+    """You treated each call as a run. The spread is the standard deviation of the runs' means, and one run contains the slow call."""
     return (mean - std / (R * L - 1) ** 0.5) * 1e-3
 
 
@@ -412,19 +413,19 @@ def spread_by_one_less(R, mean, std, **rest):
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_as_gathered(**params):
-    """You gave the time of an all-gather. An all-reduce goes round twice: reduce-scatter, then all-gather."""
+    """You gave the time of an all-gather. An all-reduce goes round the ring twice: reduce-scatter, then all-gather."""
     return all_reduce_predicted(**params) / 2
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_whole(N, a, b, V):
-    """You sent the whole array round twice. Each time (N-1)/N of it crosses a link."""
+    """You sent the whole array round twice. On each trip (N-1)/N of it crosses a link."""
     return 2 * ((N - 1) * a * 1e-6 + V * 1e6 / (b * 1e9))
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_at_one_latency(N, a, b, V):
-    """You counted α once for each time round the ring. It is the time of one hop, and each time round has N-1 hops."""
+    """You counted α once for each trip round the ring. α is the time of one hop, and each trip has N-1 hops."""
     return 2 * (a * 1e-6 + (N - 1) * V * 1e6 / N / (b * 1e9))
 
 
@@ -454,7 +455,7 @@ def latency_of_a_part(N, **params):
 
 @exercise.misconception(of=latency_small_from)
 def latency_against_bytes(N, a, b, p):
-    """You set hops to p % of the time of the bytes. They are p % of the whole time, so bytes take (100-p)/p times as
+    """You set hops to p % of the time of the bytes. Hops are p % of the whole time, so bytes take (100-p)/p times as
     long as hops."""
     return N * a * 1e-6 * b * 1e9 * 100 / p
 
@@ -479,7 +480,7 @@ exercise.scenario(latency_small_from, lambda N, a, b, p: Scenario(rings=(N,)))
 
 @exercise.alternative(of=durations)
 def durations_by_pairs(log):
-    """Compare each call with the previous one; find first calls by their index; sort sizes at the end."""
+    """Compare each call with the previous call; find first calls by their index; sort sizes at the end."""
     first = {}
     for i, call in enumerate(log):
         first.setdefault((call["bytes"], call["cut"]), i)
@@ -492,7 +493,7 @@ def durations_by_pairs(log):
 
 @exercise.alternative(of=durations)
 def durations_by_latest(log):
-    """Size by size, with the latest ready time of all earlier calls."""
+    """Compute the durations size by size, from the latest ready time of all earlier calls."""
 
     def counts(i):
         call, before = log[i], log[:i]
@@ -519,7 +520,7 @@ def fit_of_the_least(measured, devices):
 
 @exercise.alternative(of=fit)
 def fit_by_sums(measured, devices):
-    """Least squares by hand."""
+    """Compute the least squares by hand."""
     if len(measured) < 2:
         raise ValueError("two sizes, please")
     x = [size for size, _ in measured]

@@ -227,7 +227,7 @@ def axes_innermost_first(hlo, mesh):
 
 @exercise.misconception(of=whole_product)
 def product_of_one_device(X, Y, **rest):
-    """You counted the FLOPs of one device. x cuts its rows and y cuts its K."""
+    """You counted the FLOPs of one device. x cuts the rows of the matmul, and y cuts K."""
     return whole_product(X=1, Y=1, **rest)
 
 
@@ -253,7 +253,7 @@ def product_of_contraction_only(X, **rest):
 
 @exercise.misconception(of=whole_product)
 def product_without_additions(**params):
-    """You counted only multiplications. Each has an addition."""
+    """You counted only multiplications. Count an addition for each of them."""
     return whole_product(**params) / 2
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from grader.exercise import Scenario, array, larger, normal
-from grader.expect import expect_close, expect_shard_map, expect_spec, expect_traffic
+from grader.expect import between, expect_close, expect_flops, expect_shard_map, expect_spec, expect_traffic
 from m1_block import PARAMS, ROWS, attention, block, block_bottleneck, block_times, exercise, norm, on_device, times_of
 
 # -- what is asked -----------------------------------------------------------------------------
@@ -26,7 +26,7 @@ def of_heads(rng, shape):
 
 
 @exercise.helper
-def params(dtype="float32"):
+def params():
     """Return the draws of the block's parameters."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
@@ -34,9 +34,7 @@ def params(dtype="float32"):
     }  # fmt: skip
     draws = {"qkv": of_heads, "out": weights, "up": weights, "down": weights}
     return {
-        name: array(*shape, draw=draws[name], spec=PARAMS[name], dtype=dtype)
-        if name in draws
-        else normal(*shape, dtype=dtype)
+        name: array(*shape, draw=draws[name], spec=PARAMS[name]) if name in draws else normal(*shape)
         for name, shape in shapes.items()
     }
 
@@ -50,8 +48,8 @@ there_and_back = exercise.call(
 )  # fmt: skip
 long = exercise.call(
     block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}],
-    dims={"B": 2, "T": 12, "D": 10, "H": 6, "d": 3, "F": 14},
-    hidden_dims={"B": 3, "T": 20, "D": 22, "H": 6, "d": 5, "F": 38},
+    dims={"B": 2, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4},
+    hidden_dims={"B": 3, "T": 20, "D": 82, "H": 6, "d": 7, "F": 10},
 )  # fmt: skip
 
 
@@ -111,8 +109,8 @@ def on_one_device(params, x):
 
 @exercise.helper
 def expect_gradients(seen):
-    """Compare the gradients of x and all parameters with those of one device, and their layouts with their
-    arguments'."""
+    """Compare the gradients of x and all parameters with those of one device, and each gradient's layout with its
+    argument's layout."""
     grads, dx = on_one_device(seen.params, seen.x)[1](seen.cotangent)
     expect_close(seen.grads, {"params": grads, "x": dx})
     expect_spec(seen.grads, {"params": PARAMS, "x": ROWS})
@@ -147,8 +145,8 @@ def sizes_of(seen):
 
 @exercise.helper
 def due_over(seen, gathers, reduces, sums):
-    """Return the bytes that a device sends over tp, sp, and dp with sp, for these counts of gathers of K, all-reduces
-    of rows and sums of parameters."""
+    """Return the bytes that a device sends over tp, over sp, and over dp and sp together, for the given counts of
+    gathers of K, all-reduces of rows and sums of parameters."""
     rows, keys, parameters = sizes_of(seen)
     tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
     over_tp = reduces * 2 * (tp - 1) / tp * (rows + bool(sums) * seen.dims["D"])
@@ -168,22 +166,38 @@ def expect_sent(seen, gathers, reduces, sums):
         expect_traffic(seen, at_most=tp + sp + both + 2 * few)
 
 
-@exercise.check(there_and_back, points=0.75, public=True, after=block_value)
+@exercise.check(long, points=0.5, public=True, after=block_value)
+def block_work(seen):
+    """on sp=4, dp=1 the result equals that of one device, and a device does at most one more forward pass of matmuls"""
+    expect_close(seen.out, on_one_device(seen.params, seen.x)[0])
+    expect_shard_map(seen)
+    rows, keys, parameters = sizes_of(seen)
+    dense = 2 * rows * (parameters / seen.dims["D"] - 2)
+    work, norms = (
+        dense + 4 * keys * seen.dims["T"],
+        15 * rows,
+    )  # a multiplication of two numbers counts as part of a matmul
+    every_head = seen.mesh["tp"] * work  # wrong: each device computes all heads and units
+    every_key = work + 4 * (seen.mesh["sp"] - 1) * keys * seen.dims["D"]  # wrong: K and V of all positions
+    wrong = 3 * (min(every_head, every_key) + norms)
+    expect_flops(seen, at_most=between(3 * (work + norms), wrong, at=4.1 * (work + norms)))
+
+
+@exercise.check(there_and_back, points=0.75, public=True, after=block_work)
 def block_forward(seen):
-    """forward: over tp two all-reduces of rows, over sp K and V once, over dp nothing"""
+    """forward pass: two all-reduces of rows over tp; over sp each device receives K and V once; nothing over dp"""
     expect_sent(seen.only(backward=False), 2, 2, 0)
 
 
 @exercise.check(there_and_back, points=0.75, public=True, after=[block_gradients, block_forward])
 def block_backward(seen):
-    """backward: over tp two all-reduces of rows, over sp twice K and V, and parameters once over dp and sp"""
+    """backward pass: two all-reduces of rows over tp, K and V twice over sp, the parameters' gradients once over dp and sp"""
     expect_sent(seen.only(backward=True), 4, 2, 1)
 
 
-@exercise.check(long, points=1, after=block_backward)
+@exercise.check(long, points=0.5, after=block_backward)
 def block_long(seen):
-    """sp=4 and dp=1: result, gradients and what is sent"""
-    expect_close(seen.out, on_one_device(seen.params, seen.x)[0])
+    """on sp=4, dp=1 gradients and budgets hold too"""
     expect_gradients(seen)
     expect_sent(seen.only(backward=False), 2, 2, 0)
     expect_sent(seen.only(backward=True), 4, 2, 1)
@@ -250,7 +264,7 @@ def scales_cast(params):
 
 @exercise.alternative()
 def cast_by_hand(params, x, *, mesh):
-    """Three matmuls for q, k and v with one norm, which varies over tp because its scale is cast."""
+    """Use three matmuls for q, k and v after one norm, which varies over tp because its scale is cast."""
 
     def local(params, x):
         params = scales_cast(params)
@@ -263,24 +277,52 @@ def cast_by_hand(params, x, *, mesh):
 
 @exercise.alternative()
 def keys_gathered_again(params, x, *, mesh):
-    """A checkpoint around attention: the backward pass gathers K and V again."""
+    """With a checkpoint around attention, the backward pass gathers K and V again."""
     return mapped(with_attention(jax.checkpoint(attention)), mesh)(params, x)
+
+
+def attention_by_hand(tied):
+    """Return attention whose own backward pass gathers K and V again. ``tied`` maps its operands and the cotangent to
+    those that the backward pass uses."""
+    attend = jax.custom_vjp(attention)
+
+    def back(kept, ct):
+        kept, ct = tied(kept, ct)
+        return jax.vjp(attention, *kept)[1](ct)
+
+    attend.defvjp(lambda *qkv: (attention(*qkv), qkv), back)
+    return attend
+
+
+@exercise.alternative()
+def keys_gathered_again_by_hand(params, x, *, mesh):
+    """A custom_vjp gathers K and V again. A barrier ties these gathers to the cotangent."""
+    attend = attention_by_hand(lambda kept, ct: jax.lax.optimization_barrier((kept, ct)))
+    return mapped(with_attention(attend), mesh)(params, x)
 
 
 # -- misconceptions ----------------------------------------------------------------------------
 
 
-def attended_with(gather=lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=True), first=None, over=None, **more):
-    """Return an attention with changed keys, first position or scores."""
+def attend_gathered(
+    q,
+    k,
+    v,
+    first=None,
+    over=None,
+    sees=lambda there, here: there <= here,
+    weigh=lambda scores, seen: jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)),
+):
+    """Return attention to gathered keys, perhaps with another first position, scale, mask or softmax."""
+    start = jax.lax.axis_index("sp") * q.shape[1] if first is None else first
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / (over or q.shape[-1] ** 0.5)
+    seen = sees(jnp.arange(k.shape[1]), (start + jnp.arange(q.shape[1]))[:, None])
+    return jnp.einsum("bhts,bshd->bthd", weigh(scores, seen), v)
 
-    def attend(q, k, v):
-        k, v = gather(k), gather(v)
-        start = jax.lax.axis_index("sp") * q.shape[1] if first is None else first
-        scores = jnp.einsum("bthd,bshd->bhts", q, k) / (over or q.shape[-1] ** 0.5)
-        seen = jnp.arange(k.shape[1]) <= (start + jnp.arange(q.shape[1]))[:, None]
-        return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)), v)
 
-    return with_attention(attend, **more)
+def attended_with(gather=lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=True), **changes):
+    """Return one device's function with another gather of K and V, or changes of `attend_gathered`."""
+    return with_attention(lambda q, k, v: attend_gathered(q, gather(k), gather(v), **changes))
 
 
 @exercise.misconception(fails=block_value, breaks="the result equals that of one device")
@@ -332,6 +374,188 @@ def scaled_by_all_heads(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_value)
+def scaled_by_d(params, x, *, mesh):
+    """You divided the scores by d. Divide by the square root of d."""
+    return mapped(lambda params, x: attended_with(over=params["qkv"].shape[-1])(params, x), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value, breaks="Attention is causal by positions in the text")
+def not_masked(params, x, *, mesh):
+    """Your queries use the keys of later positions. Attention is causal: mask scores of positions after the query's."""
+    return mapped(attended_with(weigh=lambda scores, seen: jax.nn.softmax(scores)), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def own_position_masked(params, x, *, mesh):
+    """You masked the query's own position. A query uses the keys of its own position and of all positions before it."""
+    masked = attended_with(
+        sees=lambda there, here: there < here,
+        weigh=lambda scores, seen: jax.nn.softmax(jnp.where(seen, scores, -1e9)),
+    )
+    return mapped(masked, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def earlier_positions_masked(params, x, *, mesh):
+    """You masked the earlier positions and kept the later ones. Reverse the comparison."""
+    return mapped(attended_with(sees=lambda there, here: there >= here), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def masked_with_zero(params, x, *, mesh):
+    """You set masked scores to 0, and the softmax still gives these positions weight. Set masked scores to minus
+    infinity."""
+    return mapped(attended_with(weigh=lambda scores, seen: jax.nn.softmax(jnp.where(seen, scores, 0.0))), mesh)(
+        params, x
+    )
+
+
+@exercise.misconception(fails=block_value)
+def masked_after_softmax(params, x, *, mesh):
+    """You masked the weights after the softmax, so a query's weights do not sum to 1. Mask the scores before the
+    softmax."""
+    masked = attended_with(weigh=lambda scores, seen: jnp.where(seen, jax.nn.softmax(scores), 0.0))
+    return mapped(masked, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def softmax_over_queries(params, x, *, mesh):
+    """Your softmax runs over queries. The weights of one query, over all its keys, sum to 1."""
+    masked = attended_with(weigh=lambda scores, seen: jax.nn.softmax(jnp.where(seen, scores, -1e9), axis=-2))
+    return mapped(masked, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def keys_and_queries_swapped(params, x, *, mesh):
+    """You took `qkv` in another order than q, k, v: queries and keys are swapped."""
+    attend = attended_with()
+    order = jnp.array([1, 0, 2])
+    return mapped(lambda params, x: attend(params | {"qkv": params["qkv"][:, order]}, x), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def values_and_queries_swapped(params, x, *, mesh):
+    """You took `qkv` in another order than q, k, v: queries and values are swapped."""
+    attend = attended_with()
+    order = jnp.array([2, 1, 0])
+    return mapped(lambda params, x: attend(params | {"qkv": params["qkv"][:, order]}, x), mesh)(params, x)
+
+
+def changed(first=None, second=None, after=lambda x, scale: x, act=lambda n, up, down: jax.nn.silu(n @ up) @ down):
+    """Return one device's function with other norms, a norm after each sum, or another MLP."""
+
+    def local(params, x):
+        q, k, v = jnp.einsum("btd,dchk->cbthk", (first or norm)(x, params["before"]), params["qkv"])
+        part = jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"])
+        x = after(x + jax.lax.psum(part, "tp"), params["before"])
+        more = jax.lax.psum(act((second or norm)(x, params["between"]), params["up"], params["down"]), "tp")
+        return after(x + more, params["between"])
+
+    return local
+
+
+@exercise.misconception(fails=block_value, breaks="x ← x + attention(norm(x))")
+def first_norm_left_out(params, x, *, mesh):
+    """You left out the norm before attention."""
+    return mapped(changed(first=lambda x, scale: x), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value, breaks="x ← x + MLP(norm(x))")
+def second_norm_left_out(params, x, *, mesh):
+    """You left out the norm before the MLP."""
+    return mapped(changed(second=lambda x, scale: x), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def normed_after_the_sum(params, x, *, mesh):
+    """You normed the sums x + attention(x) and x + MLP(x). Norm the inputs of attention and MLP, and leave the sums as
+    they are."""
+    bare = lambda x, scale: x  # noqa: E731
+    return mapped(changed(first=bare, second=bare, after=norm), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value, breaks="`silu(n @ up) @ down`")
+def silu_after_down(params, x, *, mesh):
+    """You applied silu to a matmul's result after `down`. It belongs between `up` and `down`."""
+    return mapped(changed(act=lambda n, up, down: jax.nn.silu(n @ up @ down)), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def gelu_for_silu(params, x, *, mesh):
+    """Your MLP uses gelu. It uses silu."""
+    return mapped(changed(act=lambda n, up, down: jax.nn.gelu(n @ up) @ down), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def relu_for_silu(params, x, *, mesh):
+    """Your MLP uses relu. It uses silu."""
+    return mapped(changed(act=lambda n, up, down: jax.nn.relu(n @ up) @ down), mesh)(params, x)
+
+
+def summed(attended, projected_down):
+    """Return one device's function with these functions in place of both sums over tp."""
+
+    def local(params, x):
+        x = attended(x, jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]), params)
+        return x + projected_down(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
+
+    return local
+
+
+def over_tp(part):
+    return jax.lax.psum(part, "tp")
+
+
+@exercise.misconception(fails=block_value)
+def averaged_attention(params, x, *, mesh):
+    """You averaged the results of `out` over tp. Each device has its own heads' part: add the parts with psum."""
+    local = summed(lambda x, part, _: x + jax.lax.pmean(part, "tp"), over_tp)
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def averaged_mlp(params, x, *, mesh):
+    """You averaged the results of `down` over tp. Each device has its own units' part: add the parts with psum."""
+    local = summed(lambda x, part, _: x + over_tp(part), lambda part: jax.lax.pmean(part, "tp"))
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def residual_left_out(params, x, *, mesh):
+    """You left out x in x + attention(norm(x))."""
+    return mapped(summed(lambda x, part, _: over_tp(part), over_tp), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def residual_of_the_norm(params, x, *, mesh):
+    """You added attention to norm(x). Add it to x."""
+    local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value, breaks="two all-reduces of its rows")
+def summed_once_at_the_end(params, x, *, mesh):
+    """You summed attention and MLP over tp together, at the end. The MLP needs the sum over all heads, so sum after
+    `out` and after `down`."""
+
+    def local(params, x):
+        part = jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"])
+        more = jax.nn.silu(norm(x + part, params["between"]) @ params["up"]) @ params["down"]
+        return x + over_tp(part + more)
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def result_varies_over_tp(params, x, *, mesh):
+    """JAX cannot show that the result is whole along tp. After `out` and after `down` each device has its own part of a
+    sum: add the parts with a psum over tp."""
+    return mapped(lambda params, x: finished(params, x, attention(*projected(params, x)), lambda part: part), mesh)(
+        params, x
+    )
+
+
+@exercise.misconception(fails=block_value)
 def never_summed_over_tp(params, x, *, mesh):
     """You kept a device's own part of the sum over heads and MLP units. With check_vma=False JAX does not report
     this. Add the partial sums with a psum over tp."""
@@ -356,7 +580,7 @@ def summed_over_everything(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_in_the_sum(params, x, *, mesh):
-    """You added x before the sum over tp, so it counts once for each device there. Sum first, then add."""
+    """You added x before the sum over tp, so it counts once for each device along tp. Sum first, then add."""
 
     def local(params, x):
         heads = attention(*projected(params, x))
@@ -420,19 +644,40 @@ def g_without_f(params, x, *, mesh):
     return mapped(lambda params, x: by_hand(params, x, lambda a: a, g), mesh, check_vma=False)(params, x)
 
 
-@exercise.misconception(fails=block_long, breaks="all rules hold on this mesh too")
+@exercise.misconception(fails=block_work, breaks="all rules hold on this mesh too")
 def positions_for_two_devices(params, x, *, mesh):
     """You computed a device's first position for two devices along sp. It is axis_index('sp') times the positions that
     a device holds."""
 
     def attend(q, k, v):
         k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
-        here = jax.lax.axis_index("sp") * (k.shape[1] // 2) + jnp.arange(q.shape[1])
-        scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
-        weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
-        return jnp.einsum("bhts,bshd->bthd", weights, v)
+        return attend_gathered(q, k, v, first=jax.lax.axis_index("sp") * (k.shape[1] // 2))
 
     return mapped(with_attention(attend), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_long, breaks="all rules hold on this mesh too")
+def all_blocks_at_each_hop(params, x, *, mesh):
+    """At each hop you send all K and V that you hold. Send on only the block that arrived last."""
+
+    def gather(a):
+        n, me = jax.lax.axis_size("sp"), jax.lax.axis_index("sp")
+        held = a[None]
+        for _ in range(n - 1):
+            arrived = jax.lax.ppermute(held, "sp", [(i, (i + 1) % n) for i in range(n)])
+            held = jnp.concatenate([a[None], arrived])
+        whole = jnp.moveaxis(held[(me - jnp.arange(n)) % n], 0, 1)
+        return whole.reshape(a.shape[0], -1, *a.shape[2:])
+
+    return mapped(attended_with(gather), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_forward, breaks="a barrier")
+def gathered_again_untied(params, x, *, mesh):
+    """Either: you gather K and V again for the backward pass, and nothing ties these gathers to it. Use `jax.checkpoint`
+    around attention, or pass the arrays and the cotangent through `jax.lax.optimization_barrier`. Or: you summed padded
+    K and V, which sends twice as many bytes as a gather."""
+    return mapped(with_attention(attention_by_hand(lambda kept, ct: (kept, ct))), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_forward, breaks="K and V of its heads gathered")
@@ -451,15 +696,20 @@ def gathered_queries(params, x, *, mesh):
     return mapped(with_attention(attend), mesh)(params, x)
 
 
-@exercise.misconception(fails=block_forward, breaks="K and V of its heads gathered")
+def gathered_parameters(params):
+    """Return the parameters, gathered over tp."""
+    axis = {"qkv": 2, "out": 0, "up": 1, "down": 0}
+    return params | {n: jax.lax.all_gather(params[n], "tp", axis=axis[n], tiled=True) for n in axis}
+
+
+@exercise.misconception(fails=block_work, breaks="at most one more forward pass of matmuls")
 def every_head_everywhere(params, x, *, mesh):
     """You gathered parameters over tp, so all devices along tp repeat the work. Each device uses its own heads and MLP
     units, and the results are summed over tp."""
 
     def local(params, x):
-        axis = {"qkv": 2, "out": 0, "up": 1, "down": 0}
-        own = {n: jax.lax.all_gather(params[n], "tp", axis=axis[n], tiled=True) for n in axis}
-        return finished(params | own, x, attention(*projected(params | own, x)), reduce=lambda part: part)
+        whole = gathered_parameters(params)
+        return finished(whole, x, attention(*projected(whole, x)), reduce=lambda part: part)
 
     return mapped(local, mesh, check_vma=False)(params, x)
 
@@ -480,6 +730,28 @@ def reduced_each_product(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
+@exercise.misconception(fails=block_forward)
+def averaged_what_is_whole(params, x, *, mesh):
+    """You summed or averaged x over tp, but x is whole on every device along tp. Sum only the results of `out` and
+    `down`."""
+    local = summed(
+        lambda x, part, _: jax.lax.pmean(jax.lax.pcast(x + over_tp(part), "tp", to="varying"), "tp"), over_tp
+    )
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_work)
+def parameters_gathered_over_tp(params, x, *, mesh):
+    """You gathered parameters over tp, so all devices along tp repeat the work. Each device uses its own heads and MLP
+    units, and the results are summed over tp."""
+
+    def local(params, x):
+        whole = gathered_parameters(params)
+        return finished(whole, x, attention(*projected(whole, x)), reduce=lambda part: jax.lax.pmean(part, "tp"))
+
+    return mapped(local, mesh)(params, x)
+
+
 @exercise.misconception(fails=block_forward, breaks="forward, dp | nothing")
 def parameters_averaged_first(params, x, *, mesh):
     """You averaged the parameters over dp. Devices along dp already hold equal parameters, and only their gradients are
@@ -491,9 +763,9 @@ def parameters_averaged_first(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
-@exercise.misconception(fails=block_backward, breaks="as many bytes as forward")
+@exercise.misconception(fails=block_backward, breaks="at most the forward bytes")
 def three_casts(params, x, *, mesh):
-    """The norm's result meets your heads' parameters in three matmuls. JAX then casts it three times, and sums over tp three times in the backward pass. Use one matmul for q, k and v, or one cast of your own."""
+    """You multiply the norm's result by your heads' parameters in three matmuls. JAX then casts it three times, and sums over tp three times in the backward pass. Use one matmul for q, k and v, or one cast of your own."""
 
     def local(params, x):
         n = norm(x, params["before"])
@@ -503,8 +775,60 @@ def three_casts(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
+def of_gathered_rows(params, x, rows_of=lambda params, x: norm(x, params["before"])):
+    """Compute one device's part of the block; its K and V are computed from gathered rows."""
+    n = rows_of(params, x)
+    q = jnp.einsum("btd,dhk->bthk", n, params["qkv"][:, 0])
+    n = jax.lax.all_gather(n, "sp", axis=1, tiled=True)
+    k, v = jnp.einsum("btd,dchk->cbthk", n, params["qkv"][:, 1:])
+    return finished(params, x, attend_gathered(q, k, v))
+
+
+@exercise.misconception(fails=block_work, breaks="at most one more forward pass of matmuls")
+def keys_of_gathered_rows(params, x, *, mesh):
+    """You gathered rows over sp, so every device along sp computes K and V of all positions. Compute K and V of the
+    device's own rows, and gather K and V."""
+    return mapped(of_gathered_rows, mesh)(params, x)
+
+
+@exercise.misconception(form_of=keys_of_gathered_rows)
+def keys_of_rows_cast_then_gathered(params, x, *, mesh):
+    """You gathered rows over sp, so every device along sp computes K and V of all positions. Compute K and V of the
+    device's own rows, and gather K and V."""
+    cast = lambda params, x: jax.lax.pcast(norm(x, params["before"]), "tp", to="varying")  # noqa: E731
+    return mapped(lambda params, x: of_gathered_rows(params, x, cast), mesh)(params, x)
+
+
+@exercise.misconception(form_of=keys_of_gathered_rows)
+def all_of_gathered_rows(params, x, *, mesh):
+    """You gathered rows over sp, so every device along sp computes attention of all positions. Compute q, K and V of the
+    device's own rows, and gather K and V."""
+
+    def local(params, x):
+        n = jax.lax.all_gather(norm(x, params["before"]), "sp", axis=1, tiled=True)
+        heads = attend_gathered(*jnp.einsum("btd,dchk->cbthk", n, params["qkv"]), first=0)
+        own = jax.lax.dynamic_slice_in_dim(heads, jax.lax.axis_index("sp") * x.shape[1], x.shape[1], axis=1)
+        return finished(params, x, own)
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_backward)
+def everything_in_a_checkpoint(params, x, *, mesh):
+    """Your checkpoint contains an all-reduce over tp, which the backward pass sends again. Put the checkpoint around
+    attention alone, or around nothing."""
+    return mapped(jax.checkpoint(on_device), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_backward, breaks="at most the forward bytes")
+def without_types(params, x, *, mesh):
+    """With check_vma=False JAX does not know which values are whole along an axis, so it sums more than needed. Leave
+    check_vma on."""
+    return mapped(on_device, mesh, check_vma=False)(params, x)
+
+
 def in_two_checkpoints(params, x):
-    """Return one device's function with a checkpoint around attention and another around attention with its matmuls."""
+    """Compute one device's part of the block, with a checkpoint around attention and one around that and its matmuls."""
     own = {name: params[name] for name in ("before", "qkv", "out")}
 
     @jax.checkpoint
@@ -516,35 +840,44 @@ def in_two_checkpoints(params, x):
     return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
 
 
-@exercise.misconception(fails=block_backward, breaks="twice the forward bytes")
+@exercise.misconception(fails=block_backward, breaks="at most twice the forward bytes")
 def checkpoint_in_a_checkpoint(params, x, *, mesh):
     """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One
     checkpoint around attention is enough."""
     return mapped(in_two_checkpoints, mesh)(params, x)
 
 
-@exercise.misconception(fails=block_backward, breaks="one all-reduce of its parameters over both axes")
+def cast_in_turn(params):
+    """Return the parameters, cast to vary over dp and then over sp."""
+    for axis in ("dp", "sp"):
+        params = {name: jax.lax.pcast(p, axis, to="varying") for name, p in params.items()}
+    return params
+
+
+@exercise.misconception(fails=block_backward, breaks="one all-reduce of its parameters' gradients over both axes")
 def cast_to_one_axis_after_the_other(params, x, *, mesh):
     """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
     One cast to both axes sends a quarter less on four devices."""
+    attend = with_attention(jax.checkpoint(attention))
+    return mapped(lambda params, x: attend(scales_cast(cast_in_turn(params)), x), mesh)(params, x)
 
-    def local(params, x):
-        for axis in ("dp", "sp"):
-            params = {name: jax.lax.pcast(p, axis, to="varying") for name, p in params.items()}
-        return with_attention(jax.checkpoint(attention))(scales_cast(params), x)
 
-    return mapped(local, mesh)(params, x)
+@exercise.misconception(form_of=cast_to_one_axis_after_the_other)
+def cast_in_turn_without_a_checkpoint(params, x, *, mesh):
+    """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
+    One cast to both axes sends a quarter less on four devices."""
+    return mapped(lambda params, x: on_device(cast_in_turn(params), x), mesh)(params, x)
 
 
 def in_halves(params, x):
-    """Return one device's function that runs the two halves of its sequences one after the other."""
+    """Compute one device's part of the block for the two halves of its texts, one after the other."""
     parts = [with_attention(jax.checkpoint(attention))(params, half) for half in jnp.array_split(x, 2)]
     return jnp.concatenate(parts)
 
 
 @exercise.misconception(fails=block_backward)
 def summed_for_each_half(params, x, *, mesh):
-    """You ran the block for one half of the sequences after the other. Each half uses the parameters, so JAX sums their gradients over dp and sp once for each half. Cast the parameters to dp and sp once, before both."""
+    """You ran the block twice, once for each half of the texts. JAX then sums the parameters' gradients over dp and sp twice. Cast the parameters to vary over dp and sp once, before both halves."""
     return mapped(lambda params, x: in_halves(scales_cast(params), x), mesh)(params, x)
 
 
@@ -554,53 +887,130 @@ def shifted(**factors):
 
 
 @exercise.misconception(of=block_times)
-def times_one_way(chip, dp, sp, tp, b, T, D):
-    """You used one direction of a link, W1. A ring uses both directions: W = 2 · W1."""
-    return shifted(rows=2, keys=2, gradients=2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+def times_one_way(**drawn):
+    """Either: you used one direction of a link, W1. A ring uses both directions: W = 2 · W1. Or: you counted 4 bytes a
+    number. A number in bfloat16 has 2 bytes."""
+    return shifted(rows=2, keys=2, gradients=2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_forward_only(chip, dp, sp, tp, b, T, D):
+def times_forward_only(**drawn):
     """You counted only the forward pass. The backward pass has twice the matmuls, equally many all-reduces of rows, and
     reduce-scatters of the gradients of K and V."""
-    return shifted(products=1 / 3, rows=1 / 2, keys=1 / 2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+    return shifted(products=1 / 3, rows=1 / 2, keys=1 / 2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_reduced_once(chip, dp, sp, tp, b, T, D):
-    """You gave an all-reduce the time of an all-gather. It is a reduce-scatter and an all-gather, which takes twice the
-    time."""
-    return shifted(rows=1 / 2, gradients=1 / 2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+def times_reduced_once(**drawn):
+    """You gave an all-reduce the time of an all-gather. An all-reduce is a reduce-scatter and an all-gather, which
+    takes twice the time."""
+    return shifted(rows=1 / 2, gradients=1 / 2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_of_one_axis(chip, dp, sp, tp, b, T, D):
-    """You used the links of one axis for the gradients. dp and sp together have twice the bandwidth: 2 W."""
-    return shifted(gradients=2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+def times_of_one_axis(**drawn):
+    """Either: you used the links of one axis for the gradients. dp and sp together have twice the bandwidth: 2 W. Or: you
+    counted 4 bytes a number. A number in bfloat16 has 2 bytes."""
+    return shifted(gradients=2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_of_all_heads(chip, dp, sp, tp, b, T, D):
+def times_of_all_heads(**drawn):
     """You gathered K and V of all heads. A device needs K and V of its own heads: D/tp numbers for each position."""
-    return shifted(keys=tp)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+    return shifted(keys=drawn["tp"])(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_of_whole_parameters(chip, dp, sp, tp, b, T, D):
+def times_of_whole_parameters(**drawn):
     """You counted the gradients of all parameters. A device has 1/tp of the parameters."""
-    return shifted(gradients=tp)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+    return shifted(gradients=drawn["tp"])(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_of_a_shard(chip, dp, sp, tp, b, T, D):
+def times_of_a_shard(**drawn):
     """You took V of a gather as one device's part. V is the size of the result: T positions."""
-    return shifted(keys=1 / sp)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+    return shifted(keys=1 / drawn["sp"])(**drawn)
 
 
 @exercise.misconception(of=block_times)
-def times_without_scores(chip, dp, sp, tp, b, T, D):
+def times_without_scores(**drawn):
     """You left out the matmuls between positions: scores, and weights times V."""
-    return shifted(products=12 * D**2 / (12 * D**2 + 2 * T * D))(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
+    return shifted(products=6 * drawn["D"] / (6 * drawn["D"] + drawn["T"]))(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_backward_like_forward(**drawn):
+    """You gave the backward pass the matmuls of the forward pass. It has twice as many, because each matmul has two gradients."""
+    return shifted(products=2 / 3)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_computed_again(**drawn):
+    """You counted the forward matmuls twice. Nothing is computed again: 3 times the forward matmuls in all."""
+    return shifted(products=4 / 3)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_half_the_scores(**drawn):
+    """You counted half of the matmuls between positions. There are two matmuls, scores and weights times V, and the
+    model counts all positions, masked or not."""
+    return shifted(products=(12 * drawn["D"] + drawn["T"]) / (12 * drawn["D"] + 2 * drawn["T"]))(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_own_positions(**drawn):
+    """Your queries use only their own device's T/sp positions. They use all T positions of a text."""
+    D, T = drawn["D"], drawn["T"]
+    return shifted(products=(6 * D + T / drawn["sp"]) / (6 * D + T))(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_one_flop(**drawn):
+    """You counted one FLOP per term of a matmul. Each term needs a multiplication and an addition: two FLOPs."""
+    return shifted(products=1 / 2)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_all_work(**drawn):
+    """You counted the matmuls of all heads and units. A device has 1/tp of them."""
+    return shifted(products=drawn["tp"])(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_all_positions(**drawn):
+    """You counted the rows of all positions. A device has T/sp positions of a text."""
+    return shifted(rows=drawn["sp"])(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_cut_rows(**drawn):
+    """You divided the rows by tp. tp cuts heads and units; every device along tp has whole rows."""
+    return shifted(rows=1 / drawn["tp"])(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_gathered_again(**drawn):
+    """You gathered K and V again in the backward pass. Here they are gathered once, and their gradients are
+    reduce-scattered once."""
+    return shifted(keys=3 / 2)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_without_key_gradients(**drawn):
+    """Either: you left out the gradients of K and V. Or: you counted K alone, without V."""
+    return shifted(keys=1 / 2)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_mlp_parameters(**drawn):
+    """You left out the parameters of attention. The block has 12 · D² parameters: 4 · D² of attention, 8 · D² of the MLP."""
+    return shifted(gradients=8 / 12)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_attention_parameters(**drawn):
+    """You left out the parameters of the MLP. The block has 12 · D² parameters: 4 · D² of attention, 8 · D² of the MLP."""
+    return shifted(gradients=4 / 12)(**drawn)
 
 
 @exercise.misconception(of=block_bottleneck)

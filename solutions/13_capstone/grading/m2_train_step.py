@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Scenario, array, larger, like, normal
+from grader.exercise import Scenario, array, like, normal
 from grader.expect import (
     Failure,
     between,
@@ -31,7 +31,8 @@ from m2_train_step import (
     exercise,
     norm,
     on_device,
-    times_of,
+    overlapped,
+    step_times,
     train_step,
 )
 
@@ -52,14 +53,20 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def near(rng, shape):
-    """Draw target outputs for which ‖g‖ is less than LIMIT, and its square is more."""
-    return 9 * rng.standard_normal(shape)
+    """Draw target outputs for which ‖g‖ is between LIMIT/2 and LIMIT in most steps, and ‖g‖² is more than LIMIT."""
+    return 12 * rng.standard_normal(shape)
 
 
 @exercise.helper
 def far(rng, shape):
-    """Draw target outputs for which ‖g‖ is more than LIMIT."""
+    """Draw target outputs for which ‖g‖ is more than 2·LIMIT."""
     return 90 * rng.standard_normal(shape)
+
+
+@exercise.helper
+def near_or_far(rng, shape):
+    """Draw target outputs for which ‖g‖ is less than LIMIT in some steps, and less than 2·LIMIT in most steps."""
+    return 20 * rng.standard_normal(shape)
 
 
 @exercise.helper
@@ -92,7 +99,8 @@ far_step = exercise.call(
     hidden_dims={"B": 10, "T": 6, "D": 33, "H": 42, "d": 5, "F": 26},
 )  # fmt: skip
 slab = exercise.call(
-    train_step, params=params(), x=rows, y=goal, meshes=[{"dp": 1, "tp": 4, "sp": 2}], returns=OUT, steps=3,
+    train_step, params=params(), x=rows, y=array("B", "T", "D", draw=near_or_far, spec=ROWS),
+    meshes=[{"dp": 1, "tp": 4, "sp": 2}], returns=OUT, steps=3,
     dims={"B": 2, "T": 6, "D": 10, "H": 4, "d": 3, "F": 12},
     hidden_dims={"B": 3, "T": 10, "D": 11, "H": 12, "d": 5, "F": 20},
 )  # fmt: skip
@@ -191,7 +199,7 @@ def expect_numbers(seen):
 
 @exercise.helper
 def matrices(params):
-    """Return the weights by name, those of q, k and v apart."""
+    """Return the weights by name, with q, k and v separate."""
     qkv = np.moveaxis(params["qkv"], 1, 0)
     return dict(zip("qkv", qkv, strict=True)) | {name: params[name] for name in ("out", "up", "down")}
 
@@ -232,20 +240,21 @@ def step_params(seen):
 
 @exercise.check(far_step, points=0.25, public=True, after=[step_norm, step_params])
 def step_clipped(seen):
-    """the parameters after a step with a large gradient equal those of one device"""
+    """norm and parameters of a step with a large gradient equal those of one device"""
+    expect_close(seen.out[2], step_on_one_device(seen)[1])
     expect_parameters(seen)
 
 
 @exercise.check(slab, points=0.25, after=[step_loss, step_clipped])
 def step_slab(seen):
-    """tp=4, dp=1: loss, norm and parameters"""
+    """on tp=4, dp=1 loss, norm and parameters equal those of one device"""
     expect_numbers(seen)
     expect_parameters(seen)
 
 
 @exercise.check(narrow, points=0.25, public=True, after=step_params)
 def step_narrow(seen):
-    """bfloat16, the timed dtype: parameters equal those of one device"""
+    """bfloat16 (the timed dtype): parameters equal those of one device"""
     expect_parameters(seen)
     expect_changes(seen)
 
@@ -261,25 +270,19 @@ def step_numbers(seen):
 
 @exercise.helper
 def sizes_of(seen):
-    """Return the sizes of a device's rows, K, scores, units of the MLP and parameters."""
+    """Return the sizes of a device's rows, K, scores and parameters."""
     d, mesh = seen.dims, seen.mesh
     positions = d["B"] * d["T"] // (mesh["dp"] * mesh["sp"])
     heads, hidden = d["H"] // mesh["tp"], d["F"] // mesh["tp"]
     cut = 4 * d["D"] * heads * d["d"] + 2 * d["D"] * hidden
-    return (
-        positions * d["D"],
-        positions * heads * d["d"],
-        positions * heads * d["T"],
-        positions * hidden,
-        cut + 2 * d["D"],
-    )
+    return positions * d["D"], positions * heads * d["d"], positions * heads * d["T"], cut + 2 * d["D"]
 
 
 @exercise.helper
 def due_over(seen, itemsize, gathers, reduces):
-    """Return the bytes that a device sends over tp, sp, and dp with sp, for these counts of gathers of K and all-reduces
-    of rows, and one sum of parameters."""
-    rows, keys, _, _, parameters = sizes_of(seen)
+    """Return the bytes that a device sends over tp, over sp, and over dp and sp together, for the given counts of
+    gathers of K and all-reduces of rows, and one sum of parameters."""
+    rows, keys, _, parameters = sizes_of(seen)
     tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
     over_tp = reduces * 2 * (tp - 1) / tp * (rows + seen.dims["D"])
     return (itemsize * n for n in (over_tp, gathers * (sp - 1) * keys, 2 * (both - 1) / both * parameters))
@@ -298,7 +301,7 @@ def expect_sent(seen, gathers, reduces):
 
 @exercise.check(steps, points=0.5, after=step_params)
 def step_traffic(seen):
-    """sends no more than the block's forward and backward pass, and single numbers"""
+    """a step sends no more than the block's forward and backward pass, and single numbers"""
     expect_sent(seen, 6, 4)
 
 
@@ -306,15 +309,18 @@ def step_traffic(seen):
 def work_of(seen):
     """Return the FLOPs of a device's matmuls with parameters, and of its matmuls with other positions, in the forward
     pass."""
-    rows, _, scores, _, parameters = sizes_of(seen)
+    rows, _, scores, parameters = sizes_of(seen)
     return 2 * rows * (parameters / seen.dims["D"] - 2), 4 * scores * seen.dims["d"]
 
 
 @exercise.check([narrow, timed], points=0.25, public=True, after=step_narrow)
 def step_same(small, large):
     """at real sizes the program is unchanged, runs in shard_map, and does the necessary work"""
-    work, devices = sum(work_of(large)), math.prod(large.mesh.values())
-    expect_flops(large, at_most=between(3 * work, devices * 3 * work, at=4 * work))  # wrong: each device does all
+    work, tp, rows = sum(work_of(large)), large.mesh["tp"], sizes_of(large)[0]
+    every_unit = (
+        work + 4 * rows * (tp - 1) / tp * large.dims["F"]
+    )  # wrong: a device does the MLP of all devices along tp
+    expect_flops(large, at_most=between(3 * work, 3 * every_unit, at=4.1 * work))
     for seen in (small, large):
         dense, scored = work_of(seen)
         last = 1 - 1 / (2 * seen.mesh["sp"])  # the scores that the last positions need
@@ -327,17 +333,18 @@ def step_same(small, large):
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_memory(seen):
-    """a device holds parameters, rows and three arrays of its scores at most"""
-    rows, _, scores, _, parameters = sizes_of(seen)
+    """a device holds at most parameters, rows and three arrays of its scores"""
+    rows, _, scores, parameters = sizes_of(seen)
     head_by_head = 2 * parameters + 9 * rows  # scores of one head at a time
     rest = 2 * parameters + 6 * rows
     whole, widened = rest + 2 * scores, rest + 4 * scores  # scores and their weights; then both in float32
-    expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")
+    most = between(2 * head_by_head, 2 * widened, styles=whole / head_by_head, at=2 * (rest + 3.1 * scores))
+    expect_memory(seen, at_most=most, by="program")
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_time(seen):
-    """at most twice the time of its matmuls, and its collectives"""
+    """a step takes at most twice the time of its matmuls, plus the time of its collectives"""
     chip = CHIPS["v5p"]
     products = matmul_time(3 * sum(work_of(seen)), chip)
     sent = sum(due_over(seen, 2, 6, 4)) / chip.ici
@@ -364,7 +371,9 @@ def with_attention(attend, **more):
     return lambda params, x: finished(params, x, attend(*projected(params, x)), **more)
 
 
-def stepping(mesh, loss_and_grads, check_vma=True, norm_of=None, new_of=None, loss_of=None):
+def stepping(
+    mesh, loss_and_grads, check_vma=True, norm_of=None, new_of=None, loss_of=None, returned=lambda length: length
+):
     """Build a train_step from the given parts; the other parts are the solution's."""
 
     def usual_norm(squares):
@@ -376,7 +385,7 @@ def stepping(mesh, loss_and_grads, check_vma=True, norm_of=None, new_of=None, lo
         length = (norm_of or usual_norm)({name: jnp.sum(g**2) for name, g in grads.items()})
         factor = {name: jnp.minimum(1, LIMIT / length) for name in grads} if new_of is None else new_of(grads, length)
         new = {name: p - RATE * grads[name] * factor[name] for name, p in params.items()}
-        return new, (loss_of or (lambda loss: jax.lax.psum(loss, ("dp", "sp"))))(loss), length
+        return new, (loss_of or (lambda loss: jax.lax.psum(loss, ("dp", "sp"))))(loss), returned(length)
 
     specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
     return jax.shard_map(local, mesh=mesh, check_vma=check_vma, **specs)
@@ -417,7 +426,7 @@ def ring(q, k, v):
 
 @exercise.alternative()
 def attention_made_again(params, x, y, *, mesh):
-    """A checkpoint around attention: the backward pass gathers K and V again, in one array."""
+    """With a checkpoint around attention, the backward pass gathers K and V again, in one array."""
 
     @jax.checkpoint
     def attend(q, k, v):
@@ -475,7 +484,7 @@ def by_hand(params, x, f, g):
 
 @exercise.alternative()
 def without_types(params, x, y, *, mesh):
-    """check_vma=False: f and g by hand, all gradients in one flat all-reduce, copies divided by their number."""
+    """With check_vma=False, f and g are written by hand, and one flat all-reduce sums all gradients."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -492,7 +501,7 @@ def without_types(params, x, y, *, mesh):
 
 @exercise.alternative()
 def scattered_and_gathered(params, x, y, *, mesh):
-    """check_vma=False: a reduce-scatter and a gather of rows and gradients, in place of each all-reduce."""
+    """With check_vma=False, a reduce-scatter and a gather replace each all-reduce of rows and gradients."""
 
     def found(params, x, y):
         f = f_and_g()[0]
@@ -577,6 +586,150 @@ def norm_of_a_device(params, x, y, *, mesh):
     return stepping(mesh, found, check_vma=False, norm_of=lambda squares: jnp.sqrt(sum(squares.values())))(params, x, y)
 
 
+@exercise.misconception(fails=step_norm)
+def norm_averages_parts(params, x, y, *, mesh):
+    """You averaged squares of cut parameters over tp. Each device along tp has other elements: add their squares."""
+
+    def norm_of(squares):
+        whole = squares["before"] + squares["between"]
+        return jnp.sqrt(jax.lax.pmean(sum(squares.values()) - whole, "tp") + whole)
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_norm, breaks="over all parameters, each counted once")
+def norm_without_scales(params, x, y, *, mesh):
+    """You left `before` and `between` out of the norm. The norm is over all parameters."""
+
+    def norm_of(squares):
+        return jnp.sqrt(jax.lax.psum(sum(squares.values()) - squares["before"] - squares["between"], "tp"))
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_norm)
+def norm_of_one_part(params, x, y, *, mesh):
+    """Your norm is that of one device's parts. Add the squares of cut parameters over tp."""
+
+    def norm_of(squares):
+        return jax.lax.pmax(jnp.sqrt(sum(squares.values())), "tp")
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+def sums_over_tp(squares):
+    """Return the sum of squares of each parameter's gradient."""
+    return {n: s if n in ("before", "between") else jax.lax.psum(s, "tp") for n, s in squares.items()}
+
+
+@exercise.misconception(fails=[step_norm, step_params])
+def norms_of_parameters_added(params, x, y, *, mesh):
+    """You took roots before you added. Add all squares, over parameters and over tp, and take one root."""
+
+    def norm_of(squares):
+        return sum(map(jnp.sqrt, sums_over_tp(squares).values()))
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=[step_norm, step_params])
+def norms_of_all_parts_added(params, x, y, *, mesh):
+    """You added the norms of the devices' parts. Add all squares, over parameters and over tp, and take one root."""
+
+    def norm_of(squares):
+        return sum(sums_over_tp({name: jnp.sqrt(s) for name, s in squares.items()}).values())
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_norm)
+def norms_of_devices_added(params, x, y, *, mesh):
+    """You took a root on each device before the sum over tp. Add all squares first, and take one root."""
+
+    def norm_of(squares):
+        whole = squares["before"] + squares["between"]
+        return jax.lax.psum(jnp.sqrt(sum(squares.values()) - whole), "tp") + jnp.sqrt(whole)
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def summed_what_is_whole(params, x, y, *, mesh):
+    """You summed over an axis along which the devices already have the whole value. With check_vma on, JAX has summed
+    gradients over dp and sp. Only the squares of cut parameters differ along tp."""
+
+    def norm_of(squares):
+        whole = squares["before"] + squares["between"]
+        return jnp.sqrt(jax.lax.psum(sum(squares.values()) - whole, ("dp", "sp", "tp")) + whole)
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def sum_over_all_numbers(params, x, y, *, mesh):
+    """Your loss is a sum. It must be a mean over all numbers."""
+    return stepping(mesh, usual(of_all=lambda y: 1))(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params], breaks="the mean over the whole batch")
+def mean_over_rows_only(params, x, y, *, mesh):
+    """You summed over D. The loss is a mean over all numbers: over B, T and D."""
+    of_all = lambda y: y.size // y.shape[-1] * jax.lax.axis_size(("dp", "sp"))  # noqa: E731
+    return stepping(mesh, usual(of_all=of_all))(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm])
+def norm_before_loss(params, x, y, *, mesh):
+    """You returned the norm before the loss. Return (new parameters, loss, norm)."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return new, length, loss
+
+
+@exercise.misconception(fails=step_params)
+def scales_left_as_they_are(params, x, y, *, mesh):
+    """You did not move `before` and `between`. They have gradients as well."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return new | {name: params[name] for name in ("before", "between")}, loss, length
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def types_off(params, x, y, *, mesh):
+    """With check_vma=False JAX sums no gradient over dp and sp, and the gradients of `before`, `between` and x are parts
+    along tp. Leave check_vma on."""
+    return stepping(mesh, usual(), check_vma=False)(params, x, y)
+
+
+@exercise.misconception(form_of=types_off)
+def types_off_in_a_mean(params, x, y, *, mesh):
+    """With check_vma=False JAX sums no gradient over dp and sp, and the gradients of `before`, `between` and x are parts
+    along tp. Leave check_vma on."""
+
+    def found(params, x, y):
+        loss_of = lambda params: jax.lax.pmean(jnp.mean((on_device(params, x) - y) ** 2), ("dp", "sp"))  # noqa: E731
+        return jax.value_and_grad(loss_of)(params)
+
+    return stepping(mesh, found, check_vma=False, loss_of=lambda loss: loss)(params, x, y)
+
+
+@exercise.misconception(form_of=types_off)
+def types_off_and_summed(params, x, y, *, mesh):
+    """With check_vma=False JAX sums no gradient over dp and sp, and the gradients of `before`, `between` and x are parts
+    along tp. Leave check_vma on."""
+
+    def found(params, x, y):
+        loss, grads = usual()(params, x, y)
+        return loss, jax.lax.psum(grads, ("dp", "sp"))
+
+    return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def moved_uphill(params, x, y, *, mesh):
+    """You added the gradient. Subtract it."""
+    new_of = lambda grads, length: dict.fromkeys(grads, -jnp.minimum(1, LIMIT / length))  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def each_device_its_mean(params, x, y, *, mesh):
     """You divided by the count of one device's numbers. The loss is a mean over the whole batch: divide by the count
@@ -593,13 +746,15 @@ def mean_over_the_batch_only(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def divided_by_every_device(params, x, y, *, mesh):
-    """You divided by the number of all devices. Devices along tp have copies of the rows."""
+    """Your loss is 1/tp of the mean. Perhaps you divided by the number of all devices, but devices along tp have copies of the rows."""
     return stepping(mesh, usual(of_all=lambda y: y.size * mesh.size))(params, x, y)
 
 
 @exercise.misconception(fails=[step_norm, step_params], breaks="after each of three steps with ‖g‖ < LIMIT")
 def summed_again(params, x, y, *, mesh):
-    """You summed gradients twice. With check_vma on, JAX has already summed a parameter's gradient over all rows."""
+    """Your gradients are dp · sp times too large. With check_vma on, JAX sums a parameter's gradient over all rows. Do not
+    sum it again, and differentiate a loss that is divided by the count of all numbers, not by the count of one device's
+    numbers."""
 
     def found(params, x, y):
         loss, grads = usual()(params, x, y)
@@ -642,8 +797,23 @@ def always_of_one_length(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_clipped, breaks="after a step with ‖g‖ > LIMIT")
 def never_clipped(params, x, y, *, mesh):
-    """You did not clip. If the norm is above LIMIT, scale the whole gradient by LIMIT/‖g‖."""
+    """You did not scale a gradient with a norm above LIMIT. Compare the norm with LIMIT, not each number, and scale the
+    whole gradient by LIMIT/‖g‖."""
     return stepping(mesh, usual(), new_of=lambda grads, length: dict.fromkeys(grads, 1.0))(params, x, y)
+
+
+@exercise.misconception(fails=step_slab)
+def clipped_late(params, x, y, *, mesh):
+    """You did not scale a gradient whose norm is a little above LIMIT. Compare the norm with LIMIT itself."""
+    new_of = lambda grads, length: dict.fromkeys(grads, jnp.where(length > 2 * LIMIT, LIMIT / length, 1))  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def clipped_early(params, x, y, *, mesh):
+    """You scaled a gradient whose norm is below LIMIT. Compare the norm with LIMIT itself."""
+    new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, LIMIT / 2 / length))  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
 
 
 @exercise.misconception(fails=step_clipped)
@@ -659,6 +829,26 @@ def clipped_one_by_one(params, x, y, *, mesh):
     return stepping(mesh, usual(), new_of=new_of)(params, x, y)
 
 
+@exercise.misconception(fails=step_clipped, breaks="‖g‖ is the norm of g before clipping")
+def norm_after_clipping(params, x, y, *, mesh):
+    """You returned the norm after clipping. Return the norm of g before it is clipped."""
+    return stepping(mesh, usual(), returned=lambda length: jnp.minimum(length, LIMIT))(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def clipped_by_squares(params, x, y, *, mesh):
+    """You compared or scaled with ‖g‖². The factor is min(1, LIMIT/‖g‖), so that the norm of a step is LIMIT at most."""
+    new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, LIMIT / length**2))  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def moved_along_the_direction(params, x, y, *, mesh):
+    """You divided the gradient by its norm. Divide only a gradient whose norm is above LIMIT, and multiply by LIMIT."""
+    new_of = lambda grads, length: dict.fromkeys(grads, 1 / length)  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
 @exercise.misconception(fails=[step_norm, step_params])
 def norm_not_rooted(params, x, y, *, mesh):
     """You clipped by the sum of squares. The norm is its square root."""
@@ -670,7 +860,7 @@ def norm_not_rooted(params, x, y, *, mesh):
     return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
 
 
-@exercise.misconception(fails=step_numbers, breaks="in the dtype of x")
+@exercise.misconception(fails=step_numbers, breaks="parameters, loss and norm as above, in the dtype of x")
 def numbers_in_float32(params, x, y, *, mesh):
     """You returned the loss in float32. Loss and norm have the dtype of x."""
 
@@ -680,9 +870,17 @@ def numbers_in_float32(params, x, y, *, mesh):
     return stepping(mesh, usual(), loss_of=loss_of)(params, x, y)
 
 
-@exercise.misconception(fails=step_narrow, breaks="in the dtype of x")
+@exercise.misconception(fails=step_numbers)
+def norm_in_float32(params, x, y, *, mesh):
+    """You returned the norm in float32. Loss and norm have the dtype of x."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return new, loss, length.astype(jnp.float32)
+
+
+@exercise.misconception(fails=step_narrow, breaks="parameters, loss and norm as above, in the dtype of x")
 def rate_in_float32(params, x, y, *, mesh):
-    """Your factors are float32 arrays, so JAX makes bfloat16 parameters float32. Numbers of Python keep the dtype."""
+    """You returned parameters in float32. Do not cast them. Factors that are float32 arrays change the dtype too; Python's
+    numbers keep it."""
 
     def new_of(grads, length):
         return {name: jnp.minimum(jnp.float32(1), LIMIT / length.astype(jnp.float32)) for name in grads}
@@ -702,8 +900,74 @@ def one_axis_after_the_other(params, x, y, *, mesh):
     return stepping(mesh, found, check_vma=False)(params, x, y)
 
 
+@exercise.misconception(fails=step_traffic)
+def forward_pass_twice(params, x, y, *, mesh):
+    """You ran the forward pass for the loss and again for the gradient, so everything that it sends is sent twice.
+    jax.value_and_grad gives both."""
+
+    def found(params, x, y):
+        loss_of = lambda params: jnp.sum((on_device(params, x) - y) ** 2) / (y.size * jax.lax.axis_size(("dp", "sp")))  # noqa: E731
+        return loss_of(params), jax.grad(loss_of)(params)
+
+    return stepping(mesh, found)(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_traffic])
+def loss_after_the_step(params, x, y, *, mesh):
+    """You returned the loss of the new parameters, which needs another forward pass. Return the loss that you
+    differentiated."""
+
+    def local(params, x, y):
+        loss, grads = usual()(params, x, y)
+        squares = {name: jnp.sum(g**2) for name, g in grads.items()}
+        whole = squares["before"] + squares["between"]
+        length = jnp.sqrt(jax.lax.psum(sum(squares.values()) - whole, "tp") + whole)
+        new = {name: p - RATE * grads[name] * jnp.minimum(1, LIMIT / length) for name, p in params.items()}
+        loss = jnp.sum((on_device(new, x) - y) ** 2) / (y.size * jax.lax.axis_size(("dp", "sp")))
+        return new, jax.lax.psum(loss, ("dp", "sp")), length
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, **specs)(params, x, y)
+
+
+@exercise.misconception(fails=step_traffic)
+def gradients_gathered_for_the_norm(params, x, y, *, mesh):
+    """You gathered gradients over tp for the norm. Each device squares and adds its own part, and sends one number."""
+
+    def local(params, x, y):
+        loss, grads = usual()(params, x, y)
+        cut = {name: g for name, g in grads.items() if name not in ("before", "between")}
+        squares = sum(jnp.sum(jax.lax.all_gather(g, "tp") ** 2) for g in cut.values())
+        whole = sum(jnp.sum(grads[name] ** 2) for name in ("before", "between"))
+        length = jnp.sqrt(jax.lax.pmean(squares, "tp") + whole)
+        new = {name: p - RATE * grads[name] * jnp.minimum(1, LIMIT / length) for name, p in params.items()}
+        return new, jax.lax.psum(loss, ("dp", "sp")), length
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, **specs)(params, x, y)
+
+
+@exercise.misconception(fails=step_traffic)
+def block_in_a_checkpoint(params, x, y, *, mesh):
+    """Your checkpoint contains an all-reduce over tp, which the backward pass sends again. Put the checkpoint around
+    attention alone, or around nothing."""
+    return stepping(mesh, usual(jax.checkpoint(on_device)))(params, x, y)
+
+
+@exercise.misconception(fails=step_traffic)
+def averaged_what_is_summed(params, x, y, *, mesh):
+    """You averaged gradients that JAX has already summed over dp and sp. Their values do not change, but a second
+    all-reduce sends them all again."""
+
+    def found(params, x, y):
+        loss, grads = usual()(params, x, y)
+        return loss, jax.lax.pmean(jax.lax.pcast(grads, ("dp", "sp"), to="varying"), ("dp", "sp"))
+
+    return stepping(mesh, found)(params, x, y)
+
+
 def in_two_checkpoints(params, x):
-    """Return one device's function with a checkpoint around attention and another around attention with its matmuls."""
+    """Compute one device's part of the block, with a checkpoint around attention and one around that and its matmuls."""
     own = {name: params[name] for name in ("before", "qkv", "out")}
 
     @jax.checkpoint
@@ -723,14 +987,14 @@ def step_with_a_checkpoint_in_a_checkpoint(params, x, y, *, mesh):
 
 
 def in_halves(params, x):
-    """Return one device's function that runs the two halves of its sequences one after the other."""
+    """Compute one device's part of the block for the two halves of its texts, one after the other."""
     parts = [with_attention(jax.checkpoint(attention))(params, half) for half in jnp.array_split(x, 2)]
     return jnp.concatenate(parts)
 
 
 @exercise.misconception(fails=step_traffic, breaks="the forward and backward budgets of M1 together")
 def step_summed_for_each_half(params, x, y, *, mesh):
-    """You ran the block for one half of the sequences after the other. Each half uses the parameters, so JAX sums their gradients over dp and sp once for each half. Cast the parameters to dp and sp once, before both."""
+    """You ran the block twice, once for each half of the texts. JAX then sums the parameters' gradients over dp and sp twice. Cast the parameters to vary over dp and sp once, before both halves."""
     return stepping(mesh, usual(in_halves))(params, x, y)
 
 
@@ -748,10 +1012,9 @@ def outside_of_shard_map(params, x, y, *, mesh):
     return jax.tree.map(lambda p, g: p - RATE * g * jnp.minimum(1, LIMIT / length), params, grads), loss, length
 
 
-@exercise.misconception(fails=step_same, breaks="the same program at real sizes")
+@exercise.misconception(fails=step_same, breaks="the program at real sizes")
 def no_softmax_when_large(params, x, y, *, mesh):
-    """With large arrays your program differs and omits work. The timed program must be the program that gives the right
-    values."""
+    """With large arrays your program omits work. The timed program must be the program that gives the right values."""
 
     def attend(q, k, v):
         if k.shape[1] < 1000:
@@ -788,6 +1051,36 @@ def whole_everywhere(params, x, y, *, mesh):
     return jax.shard_map(local, mesh=mesh, check_vma=False, **specs)(params, x, y)
 
 
+def gathered_over_tp(axis):
+    """Return a gather over tp for a device that computes the whole gradient: the backward pass keeps the own part."""
+    whole = jax.custom_vjp(lambda part: jax.lax.all_gather(part, "tp", axis=axis, tiled=True))
+
+    def back(_, ct):
+        return (jnp.stack(jnp.split(ct, jax.lax.axis_size("tp"), axis))[jax.lax.axis_index("tp")],)
+
+    whole.defvjp(lambda part: (whole(part), None), back)
+    return whole
+
+
+@exercise.misconception(fails=step_same, breaks="at most one more forward pass of matmuls")
+def every_unit_everywhere(params, x, y, *, mesh):
+    """You gathered parameters of the MLP over tp, so each device along tp repeats the work of the others. Each device
+    uses its own units, and the results are summed over tp."""
+    f, g = f_and_g()
+
+    def forward(params, x):
+        heads = attention(*projected(params | {"before": f(params["before"])}, x))
+        x = x + g(jnp.einsum("bthk,hkd->btd", heads, params["out"]))
+        up, down = gathered_over_tp(1)(params["up"]), gathered_over_tp(0)(params["down"])
+        return x + jax.nn.silu(norm(x, params["between"]) @ up) @ down
+
+    def found(params, x, y):
+        loss, grads = usual(forward)(params, x, y)
+        return loss, jax.lax.psum(grads, ("dp", "sp"))
+
+    return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
 @exercise.misconception(form_of=no_softmax_when_large)
 def fewer_keys_when_large(params, x, y, *, mesh):
     """With large arrays your queries use the keys of only half of the text. The timed program must be the program that
@@ -814,7 +1107,7 @@ def nothing_when_large(params, x, y, *, mesh):
     return params, jnp.zeros((), x.dtype), jnp.zeros((), x.dtype)
 
 
-@exercise.misconception(fails=step_memory, breaks="no float32 copies")
+@exercise.misconception(fails=step_memory, breaks="at most three arrays of its scores")
 def scores_in_float32(params, x, y, *, mesh):
     """Your scores, weights and their gradients are float32, which takes twice the memory. Keep them in the dtype of x,
     or compute one head at a time."""
@@ -843,22 +1136,87 @@ def six_passes(params, x, y, *, mesh):
 
 
 @exercise.misconception(of=block_step)
-def step_all_in_turn(chip, dp, sp, tp, b, T, D):
-    """You added the time of the gradients' all-reduce to the rest. It overlaps the backward matmuls, so only time
-    beyond these counts."""
-    return sum(times_of(chip, dp, sp, tp, b, T, D).values())
+def step_all_in_turn(**sizes):
+    """You added the time of the gradients' all-reduce to the other times. It overlaps the backward matmuls, so only
+    its time beyond that of these matmuls counts."""
+    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products + rows + keys + gradients)
 
 
 @exercise.misconception(of=block_step)
-def step_of_the_longest(chip, dp, sp, tp, b, T, D):
-    """You used only the longest time. Matmuls wait for rows, K and V, so their times add to the matmuls'."""
-    return max(times_of(chip, dp, sp, tp, b, T, D).values())
+def step_with_gradients_always(**sizes):
+    """You let the gradients set the time with long texts too. There the backward matmuls take longer than the all-reduce
+    beside them."""
+    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products / 3 + rows + keys + gradients)
+
+
+@exercise.misconception(of=block_step)
+def step_of_the_longest(**sizes):
+    """You used only the longest time. Matmuls wait for rows, K and V, so add their times to the time of the matmuls."""
+    return step_times(**sizes, in_time=lambda **times: max(times.values()))
+
+
+@exercise.misconception(of=block_step)
+def step_without_gradients(**sizes):
+    """You left out the all-reduce of the gradients. If it takes longer than the backward matmuls, the rest of it is
+    exposed."""
+    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products + rows + keys)
+
+
+@exercise.misconception(of=block_step)
+def step_with_all_matmuls_beside(**sizes):
+    """You overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet."""
+    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: max(products, gradients) + rows + keys)
+
+
+@exercise.misconception(of=block_step)
+def step_with_half_the_matmuls_beside(**sizes):
+    """You gave the backward pass half of the matmuls. It has two thirds of them."""
+    return step_times(
+        **sizes,
+        in_time=lambda products, rows, keys, gradients: products / 2 + rows + keys + max(products / 2, gradients),
+    )
+
+
+def shifted(**factors):
+    """Return `overlapped` for a block in which some times are multiplied by a factor."""
+    return lambda **times: overlapped(**{name: time * factors.get(name, 1) for name, time in times.items()})
+
+
+@exercise.misconception(of=block_step)
+def step_with_keys_gathered_again(**sizes):
+    """You gathered K and V again in the backward pass. Here they are gathered once, and their gradients are
+    reduce-scattered once."""
+    return step_times(**sizes, in_time=shifted(keys=1.5))
+
+
+@exercise.misconception(of=block_step)
+def step_with_keys_forward_only(**sizes):
+    """You left out the gradients of K and V. A reduce-scatter sends as many bytes as a gather."""
+    return step_times(**sizes, in_time=shifted(keys=1 / 2))
+
+
+@exercise.misconception(of=block_step)
+def step_with_rows_forward_only(**sizes):
+    """You left out the all-reduces over tp in the backward pass. The backward pass has two, like the forward pass."""
+    return step_times(**sizes, in_time=shifted(rows=1 / 2))
+
+
+@exercise.misconception(of=block_step)
+def step_one_way(**sizes):
+    """You used one direction of a link, W1. A ring uses both directions: W = 2 · W1."""
+    return step_times(**sizes, in_time=shifted(rows=2, keys=2, gradients=2))
+
+
+@exercise.misconception(of=block_step)
+def step_over_one_axis(**sizes):
+    """You used the links of one axis for the gradients. dp and sp together have twice the bandwidth: 2 W."""
+    return step_times(**sizes, in_time=shifted(gradients=2))
 
 
 @exercise.misconception(of=block_hides_from)
 def hides_behind_all(chip, T, D):
-    """You overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet. Two thirds
-    of the matmuls are backward."""
+    """Either: you overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet. Or:
+    you counted only the parameters of the MLP, which are 8 of 12 · D²."""
     return 2 / 3 * block_hides_from.fn(chip, T, D)
 
 
@@ -869,31 +1227,39 @@ def hides_behind_parameters(chip, T, D):
 
 
 @exercise.misconception(of=block_hides_from)
-def hides_over_one_axis(chip, T, D):
-    """You used the links of one axis for the gradients. dp and sp each have links: 2 W."""
+def hides_at_half_the_rate(chip, T, D):
+    """Either: you used half of the links' bandwidth. The all-reduce uses both directions of the links of two axes: 2 W.
+    Or: you counted half of the backward pass's FLOPs. It has twice the forward matmuls, with two FLOPs per term."""
     return 2 * block_hides_from.fn(chip, T, D)
 
 
-def lies(chip, dp, sp, tp, b, T, D, branches=()):
+@exercise.misconception(of=block_hides_from)
+def hides_a_reduce_scatter(chip, T, D):
+    """You gave the all-reduce the time of a reduce-scatter. An all-reduce takes twice as long."""
+    return block_hides_from.fn(chip, T, D) / 2
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_at_a_quarter_of_the_rate(chip, T, D):
+    """You used one direction of the links of one axis. The all-reduce uses both directions of the links of two axes:
+    2 W."""
+    return 4 * block_hides_from.fn(chip, T, D)
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_behind_the_mask(chip, T, D):
+    """You left out masked scores. The model counts scores of all positions, masked or not."""
+    return block_hides_from.fn(chip, T / 2, D)
+
+
+def lies(chip, dp, sp, tp, T, D, **_):
     """Put each mesh axis along one axis of a v5p slice."""
     heads = D // 128
-    arrays = [((dp * b, T, D), ("dp", "sp")), ((D, 3, heads, 128), (None, None, "tp")), ((D, 4 * D), (None, "tp"))]
+    arrays = [((dp, T, D), ("dp", "sp")), ((D, 3, heads, 128), (None, None, "tp")), ((D, 4 * D), (None, "tp"))]
     return Scenario(
-        mesh={"dp": dp, "sp": sp, "tp": tp},
-        arrays=arrays,
-        chip=chip,
-        rings=(dp, sp, tp),
-        slice=(dp, sp, tp),
-        branches=branches,
+        mesh={"dp": dp, "sp": sp, "tp": tp}, arrays=arrays, chip=chip, rings=(dp, sp, tp), slice=(dp, sp, tp)
     )
 
 
-def behind(chip, dp, sp, tp, b, T, D):
-    """Return which of the two the step in block_step waits for."""
-    time = times_of(chip, dp, sp, tp, b, T, D)
-    longest = larger(products=2 / 3 * time["products"], gradients=time["gradients"])
-    return lies(chip, dp, sp, tp, b, T, D, branches=(longest,))
-
-
-exercise.scenario(block_step, behind)
+exercise.scenario(block_step, lambda short, long, **sizes: lies(T=short, **sizes))
 exercise.scenario(block_hides_from, lambda chip, T, D: Scenario())

@@ -1,5 +1,5 @@
-# Mistake: the code that a person reads is of no task
-# Message: code_of_no_task.py:13: of is the str 'heat', not a task of this exercise
+# Mistake: the question about a task's code names no task
+# Message: code_of_no_task.py:13: `of` is the str 'heat', not a task of this exercise
 """# Rings
 
 A question about rings.

@@ -1,4 +1,4 @@
-# Mistake: a size for no dimension
+# Mistake: a size is given for a dimension that no array has
 # Message: K
 """# Gather
 

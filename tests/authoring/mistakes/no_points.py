@@ -1,5 +1,5 @@
 # Mistake: a check has no points
-# Message: no_points_traffic has no points
+# Message: no_points_traffic has no points: give points=
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: the items are declared in the right order, and learners get the declaration
-# Message: its items are in the right order: list them in another order
+# Message: learners see the items as declared, in the right order: declare the items in another order
 """# Rings
 
 A question about rings.

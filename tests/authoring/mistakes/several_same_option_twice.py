@@ -1,5 +1,5 @@
 # Mistake: an option is listed twice
-# Message: several_same_option_twice.py:13: options has 'a ring' twice
+# Message: several_same_option_twice.py:13: `options` has 'a ring' twice
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: the first hint is the solution
-# Message: solution_in_hint: hint 1 of solution_in_hint shows a line of solution_in_hint: every_row = lambda a: jax.lax.all_gather
+# Message: solution_in_hint: hints= of solution_in_hint shows a line of solution_in_hint: every_row = lambda a: jax.lax.all_gather
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: hidden sizes are easier than public ones
-# Message: tame_hidden_sizes: hidden I is even on each device of the mesh {'x': 4, 'y': 2}, public I is odd
+# Message: tame_hidden_sizes: the hidden size of I is even on each device of the mesh {'x': 4, 'y': 2}, the public size is odd
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: no check fails the misconception
-# Message: the misconception uncaught_misconception_copied fails nothing, it names uncaught_misconception_value
+# Message: the misconception uncaught_misconception_copied fails nothing, but fails= names uncaught_misconception_value
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
-# Mistake: a misconception names another check than it fails
-# Message: the misconception wrong_fails_twice fails wrong_fails_traffic, it names wrong_fails_value
+# Mistake: a misconception fails one check and names another check
+# Message: the misconception wrong_fails_twice fails wrong_fails_traffic, but fails= names wrong_fails_value
 """# Gather
 
 Every device gets the whole of A.

@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parents[3]
         ("- [", "not YAML"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_one_line(tmp_path, text, message):
+def test_an_unreadable_list_of_equivalents_gives_a_one_line_error(tmp_path, text, message):
     course = with_holes(tmp_path)
     (tmp_path / "solutions" / EQUIVALENT).write_text(text)
     with pytest.raises(CourseError, match=message):
         equivalents(course)
 
 
-def test_the_courses_own_list_fits_its_references():
+def test_every_listed_equivalent_is_still_made_from_its_reference():
     """Every listed mutant is still made; that it survives is what the command proves."""
     course = load_course(ROOT / "course.yaml")
     listed = equivalents(course)

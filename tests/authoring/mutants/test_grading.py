@@ -12,7 +12,7 @@ from grader.batch.grade import Grader
 from tests.mutated import EXERCISE, doubled, with_holes
 
 
-def test_unchecked_turns_the_check_off_once():
+def test_unchecked_sets_check_vma_to_false_unless_the_source_sets_it():
     assert "check_vma=False" in unchecked("f = partial(jax.shard_map, mesh=m)(g)")
     assert unchecked("f = jax.shard_map(g, check_vma=True)") == ""
 
@@ -28,7 +28,7 @@ def test_a_mutant_that_some_seeds_do_not_kill_survives(tmp_path):
         )
 
 
-def test_a_mutant_that_passes_what_it_fails_in_public_survives(tmp_path):
+def test_a_mutant_that_fails_in_public_but_passes_when_graded_survives(tmp_path):
     holes = with_holes(tmp_path)
     with Grader(impatient(holes), "none") as grader:
         right = ast.unparse(task_module(holes.exercise("two"), holes.exercise("two").tasks["pairs"])[0])

@@ -47,7 +47,7 @@ def test_operator(operator, source, wanted):
     assert made(source, operator) == wanted
 
 
-def test_a_tree_is_looked_up_by_another_of_its_keys():
+def test_the_key_operator_swaps_a_key_for_another_key_of_its_tree():
     about = TaskContext(keys=(("params", "w1"), ("params", "w2"), ("opt", "m")))
     assert made('c = params["w1"] + mesh.shape["x"] + opt["m"]', "key", about) == {
         "c = params['w2'] + mesh.shape['x'] + opt['m']"
@@ -57,7 +57,7 @@ def test_a_tree_is_looked_up_by_another_of_its_keys():
     }  # fmt: skip
 
 
-def test_constant_returns_are_for_plain_functions():
+def test_only_plain_functions_get_mutants_that_return_constants():
     assert made("return a + 1", "result", PLAIN) == {f"return {v}" for v in (None, 0, 1)}
     assert made("return a + 1", "result") == set()
     assert made("return a + 1", "detour", PLAIN) == set()

@@ -33,10 +33,10 @@ def survivors(proof) -> set[tuple[str, str, int]]:
     return {(v.mutant.operator, v.mutant.becomes, v.mutant.line) for v in proof.verdicts if v.fate == "survived"}
 
 
-def test_holes_are_found_with_the_authors_lines(proof):
+def test_surviving_mutants_are_reported_with_the_authors_lines(proof):
     assert survivors(proof) == {
-        ("arithmetic", "return n / 2", line_of("return n // 2")),  # for even numbers the result is equal
-        ("comparison", "if n <= 0:", line_of("if n < 0")),  # the cases have no number below 1
+        ("arithmetic", "return n / 2", line_of("return n // 2")),  # if n is even, n / 2 equals n // 2
+        ("comparison", "if n <= 0:", line_of("if n < 0")),  # no case has an n below 1
         ("constant", "if n < 1:", line_of("if n < 0")),
         ("constant", "if n < -1:", line_of("if n < 0")),
         ("condition", "if False:", line_of("if n < 0")),
@@ -46,7 +46,7 @@ def test_holes_are_found_with_the_authors_lines(proof):
     }
 
 
-def test_most_are_killed_by_a_check_that_looked(proof):
+def test_most_mutants_are_killed_and_list_the_checks_that_failed(proof):
     assert proof.count("killed") > proof.count("survived") and proof.count("broken") == 0
     by_name = {v.mutant.becomes: v for v in proof.verdicts}
     assert by_name["return a"].seen_by == ("total_value",)
@@ -54,7 +54,7 @@ def test_most_are_killed_by_a_check_that_looked(proof):
     assert proof.not_run >= 1
 
 
-def test_a_check_that_cannot_fail_is_named(proof):
+def test_a_check_that_cannot_fail_is_listed_as_unproven(proof):
     assert proof.unproven == ["pairs_nothing"]
     assert not any("pairs_nothing" in p for p in proof.problems)
 
@@ -70,7 +70,7 @@ def entry(**changes: str) -> Equivalent:
     return Equivalent.model_validate(known | changes)
 
 
-def test_listed_survivors_are_no_problem_and_stale_entries_are(holes):
+def test_stale_entries_are_reported_and_listed_survivors_are_not(holes):
     stale = entry(was="return n // 2", becomes="return n * 2")
     with Grader(impatient(holes), "none") as grader:
         exercise = grader.course.exercise("two")
@@ -86,15 +86,15 @@ def test_listed_survivors_are_no_problem_and_stale_entries_are(holes):
     assert [t for t in found if "equivalent" in t] == [stale_line]
 
 
-def test_entries_of_no_exercise_and_too_many_survivors(holes, proof):
+def test_entries_of_unknown_exercises_and_too_many_survivors_are_reported(holes, proof):
     found = list(course_problems(holes, [proof], [entry(exercise="gone")]))
     assert len(found) == 2
     assert "names the exercise gone" in found[0]
     assert "under 98%" in found[1]
-    assert list(course_problems(holes, [], [entry()])) == []  # the limit applies to the course as a whole
+    assert list(course_problems(holes, [], [entry()])) == []  # the limit applies if all exercises of a module ran
 
 
-def test_the_command_fails_on_holes_and_says_where(holes):
+def test_the_mutants_command_exits_with_1_and_prints_the_survivors_line(holes):
     done = CliRunner().invoke(app, ["mutants", "two", "-j", "1", "--json", "--course", str(holes.root)])
     assert done.exit_code == 1
     (row,) = json.loads(done.stdout)["exercises"]

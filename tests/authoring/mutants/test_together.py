@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -30,7 +31,7 @@ def right(grader: Grader, task: str) -> Mutant:
 
 
 @pytest.mark.parametrize("task", ["pairs", "total"])
-def test_who_is_killed_together_is_killed_alone_by_the_same_checks(grader, task):
+def test_mutants_killed_together_are_killed_alone_by_the_same_checks(grader, task):
     mutants = mutants_of_task(grader.course.exercise("two"), grader.course.exercise("two").tasks[task])
     together = killed_together(grader, mutants)
     assert any(together)
@@ -41,11 +42,20 @@ def test_who_is_killed_together_is_killed_alone_by_the_same_checks(grader, task)
 
 
 @pytest.mark.parametrize("task", ["pairs", "total"])
-def test_right_programs_get_no_verdict(grader, task):
+def test_right_programs_tried_together_get_no_verdict(grader, task):
     assert killed_together(grader, [right(grader, task)] * 3) == [None] * 3
 
 
-def test_neighbours_do_not_decide(grader):
+def test_mutants_are_killed_while_all_other_sets_of_workers_are_lent(grader):
+    """`mutants` grades single mutants in its main thread while all its jobs try batches, and then takes a spare set."""
+    wrong = replace(right(grader, "pairs"), text="def pairs(n):\n    return 7\n")
+    with ExitStack() as lent:
+        for _ in grader.pool.sets[1:]:
+            lent.enter_context(grader.workers())
+        assert [verdict and verdict.fate for verdict in killed_together(grader, [wrong])] == ["killed"]
+
+
+def test_a_mutants_verdict_does_not_depend_on_mutants_beside_it(grader):
     """The first defines what the second lacks, the third never ends: neither says anything of the right ones."""
     fine = right(grader, "pairs")
     helper = replace(fine, text=fine.text + "\ndef spare(n):\n    return n // 2\n")
@@ -54,10 +64,10 @@ def test_neighbours_do_not_decide(grader):
     wrong = replace(fine, text=fine.text.replace("return half(n)", "return 7"))
     verdicts = killed_together(grader, [helper, lacks, wrong, fine, hangs, fine, wrong])
     assert [v and v.fate for v in verdicts[:4]] == [None, "killed", "killed", None]
-    assert verdicts[4:] == [None, None, None]  # neither the mutant that hangs nor later ones have a verdict
+    assert verdicts[4:] == [None, None, None]  # neither the mutant that hangs nor the mutants after it have a verdict
 
 
-def test_a_public_failure_that_passes_when_graded_is_left_to_report(tmp_path):
+def test_a_mutant_that_fails_only_in_public_is_not_killed_together(tmp_path):
     """Learners are asked one case, a grade two; the public check wants two, the hidden one finds what is wrong."""
     before, after = EXERCISE.split("@exercise.check(even, points=1, public=True)")
     checks = textwrap.dedent(
@@ -87,7 +97,7 @@ def test_a_public_failure_that_passes_when_graded_is_left_to_report(tmp_path):
         assert (told.fate, told.reason) == ("survived", "passes pairs_two when graded, but fails its public check")
 
 
-def test_tasks_that_wait_for_another_are_not_tried_together(tmp_path):
+def test_mutants_of_a_task_that_waits_for_another_get_no_joint_verdict(tmp_path):
     course = with_holes(tmp_path, EXERCISE.replace("(summed, points=1)", "(summed, points=1, after=pairs_value)"))
     with Grader(impatient(course), "none") as grader:
         assert first_asks(grader, course.exercise("two"), "total") == ([], [])
@@ -95,7 +105,7 @@ def test_tasks_that_wait_for_another_are_not_tried_together(tmp_path):
         assert killed_together(grader, mutants) == [None] * len(mutants)
 
 
-def test_a_check_that_was_not_asked_gets_another_look(grader):
+def test_look_for_grades_killed_mutants_again_until_one_fails_the_check(grader):
     exercise, mutant = grader.course.exercise("two"), doubled(grader.course)
     verdicts = [replace(judge_mutant(grader, mutant), seen_by=())]
     look_for("pairs_value", exercise, verdicts, lambda m: judge_mutant(grader, m))

@@ -15,7 +15,7 @@ from grader.batch.grade import Grader
 from grader.course.loading import load_course
 from grader.watching.session import WatchSession
 from grader.wing import WingError
-from grader.wings.browser.loop import PageLoop, can_open
+from grader.wings.browser.loop import PageLoop, PageScreen, can_open
 from tests.made_up import made_up
 
 SECONDS = 120
@@ -94,7 +94,7 @@ def test_a_file_that_disappears_is_waited_for(loop: PageLoop) -> None:
     (loop.session.place / "x1_gather.py").unlink()
     loop.saved()
     comes(loop, "head", "waiting for x1_gather.py")
-    comes(loop, "program", "The pictures follow when there is a file.")
+    comes(loop, "program", "The pictures appear when you have a file of this exercise.")
 
 
 def test_a_taken_port_starts_no_worker(loop: PageLoop) -> None:
@@ -105,6 +105,14 @@ def test_a_taken_port_starts_no_worker(loop: PageLoop) -> None:
 
     with pytest.raises(WingError, match=rf"^--port {port}: Address already in use"):
         PageLoop(loop.session, make, Console(file=io.StringIO()), port, "")
+
+
+def test_a_long_address_is_one_line_of_a_narrow_terminal(loop: PageLoop) -> None:
+    out = io.StringIO()
+    screen = PageScreen(loop.session, Console(file=out, width=40), loop.regions)
+    screen.address = f"https://hub.example/user/ada/proxy/8642/{'t' * 32}/"
+    screen.print_address()
+    assert out.getvalue() == f"page: {screen.address}\n"
 
 
 @pytest.mark.parametrize(("variable", "opens"), [("BROWSER", True), ("DISPLAY", True), ("OTHER", False)])

@@ -11,13 +11,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from grader.batch.explaining import reference
+from grader.common.pipelines import Pipeline, Work
 from grader.course.finding import find_course
+from grader.reports.explained import Explained
+from grader.reports.pages import player, render_rounds
 from tests.browser import CHROMIUM, OUTSIDE
 from tests.commands import ROOT, shardlings
 
@@ -27,9 +31,14 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here"),
 ]
 NAME = "e3_ring_all_reduce"
-SECONDS = 120_000  # for actions that take a second or two; a busy machine must not fail the test
+SECONDS = 120_000  # milliseconds; an action takes one or two seconds, but more on a busy machine
 EMPTY = 'raise NotImplementedError("ring_all_reduce")'
 ALL_AT_ONCE = 'return jax.lax.psum(a, "x")  # <img src=x onerror="document.title=1">'
+
+OUTLINE = """(() => {
+  const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+  return [outlineStyle, parseFloat(outlineWidth)];
+})()"""
 
 
 @dataclass
@@ -126,7 +135,7 @@ def page(browser: Browser, watched: Watched) -> Iterator[Page]:
     assert logged == []
 
 
-def test_a_save_turns_checks_and_marks_what_differs(page: Page, watched: Watched) -> None:
+def test_a_save_updates_checks_and_marks_the_failing_lines(page: Page, watched: Watched) -> None:
     checks = page.locator("#checks li")
     watched.saves(EMPTY)
     expect(checks.first).to_contain_text("every device holds the sum")
@@ -175,6 +184,32 @@ def test_rounds_of_a_ring_are_stepped_through(page: Page, watched: Watched) -> N
     expect(said).to_contain_text("round 1")
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_ticks_of_a_pipeline_are_stepped_through_by_keyboard(browser: Browser, width: int) -> None:
+    def work(entry: int, *sources: int) -> Work:
+        return Work((((entry, entry + 1),),), sources, used=True)
+
+    ticks = tuple((work(t), work(max(t - 1, 0), 0)) for t in range(3))
+    program = Explained("i1", "pipe", {"pp": 2}, {}, pipelines=[Pipeline(("x",), ("pp",), (7, 7, 7), ticks)])
+    page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+    page.set_content(f"<html lang=en><title>ticks</title><main><h1>ticks</h1>{render_rounds(program)}</main>")
+    page.add_script_tag(content=player())
+    said = page.locator("output")
+    expect(said).to_have_text("tick 0, line 7: 0 has x[0]; 1 has x[0]")
+    page.get_by_role("button", name="Tick forward").focus()
+    page.keyboard.press("Enter")
+    expect(said).to_have_text("tick 1, line 7: 0 has x[1]; 1 has x[0]")
+    assert page.locator("g[data-holds]").evaluate_all("(chips) => chips.map((c) => c.dataset.holds)") == ["x1", "x0"]
+    expect(page.locator("svg g path[d]").first).to_have_attribute("d", re.compile("^M"))
+    page.get_by_role("slider", name="Tick").focus()
+    page.keyboard.press("End")
+    expect(page.locator("svg[role=img]").first).to_have_attribute(
+        "aria-label", "tick 2, line 7: 0 has x[2]; 1 has x[1]"
+    )
+    assert Axe().run(page).response["violations"] == []
+    page.close()
+
+
 def test_the_timeline_leads_to_the_source_and_is_zoomed(page: Page, watched: Watched) -> None:
     watched.saves(watched.right)
     laid = page.locator("#program .laid")
@@ -203,7 +238,7 @@ def test_hints_come_one_by_one(page: Page, watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_everyone_can_use_it(page: Page, watched: Watched, width: int) -> None:
+def test_the_page_is_accessible_at_every_width_and_colour_scheme(page: Page, watched: Watched, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     watched.saves(ALL_AT_ONCE)
     expect(page.locator("#program .code .over")).to_have_count(1)
@@ -216,6 +251,69 @@ def test_everyone_can_use_it(page: Page, watched: Watched, width: int) -> None:
             assert [(v["id"], [n["target"] for n in v["nodes"]]) for v in found] == []
         assert page.evaluate(OUTSIDE) == []
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+KEYS = [
+    ("Statement", "Enter", "#statement details:not([open])", "Statement"),
+    ("Statement", "Enter", "#statement details[open]", "ring_all_reduce"),
+    (
+        "Devices: arrow keys go from device to device",
+        "ArrowRight",
+        ".held + .read",
+        r"device \(x=0.*\) holds a\[.*bytes",
+    ),
+    ("Devices: arrow keys go from device to device", "ArrowLeft", ".held + .read", r"holds result\[.*bytes"),
+    ("Communication: arrow keys go from picture to picture", "ArrowRight", ".code .here", "ppermute"),
+    ("Play", "Enter", ".ring output", "round 1"),
+    ("Play", "Enter", ".ring .player", "Play"),
+    ("Round forward", "Enter", ".ring output", "round [23]"),
+    ("Round", "Home", ".ring output", "at first"),
+    ("Round", "ArrowRight", ".ring output", "round 1"),
+    ("Zoom in", "Enter", '.laid[data-zoom="2"]', "us"),
+    ("Zoom out", "Enter", '.laid[data-zoom="1"]', "us"),
+    ("Timeline: arrow keys go from bar to bar, + and - zoom", "+", '.laid[data-zoom="2"]', "us"),
+    ("Timeline: arrow keys go from bar to bar, + and - zoom", "ArrowRight", ".laid .read", rf"us, .*{NAME}\.py:\d+"),
+    ("Whole timeline", "Enter", '.laid[data-zoom="1"]', "us"),
+    ("Your source, by lines", "End", ".code", "ppermute"),
+    ("Give me a hint", "Space", "#hints ol", "."),
+]
+"""A stop's name, a key, and the element that then contains a text, in the order of the page. "Play" pauses, too."""
+
+
+def stops(page: Page) -> Iterator[tuple[str, str]]:
+    """Press Tab until the focus leaves the page. Yield each stop's role and name, after a check of its outline."""
+    tools = page.context.new_cdp_session(page)
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            return
+        focused = tools.send("Runtime.evaluate", {"expression": "document.activeElement"})["result"]["objectId"]
+        tree = tools.send("Accessibility.getPartialAXTree", {"objectId": focused, "fetchRelatives": False})
+        role, name = (tree["nodes"][0][key]["value"].strip() for key in ("role", "name"))
+        style, width = page.evaluate(OUTLINE)
+        assert style != "none" and width >= 2, f"{name}: no visible focus"
+        yield role, name
+    raise AssertionError("Tab does not leave the page")
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("right", [True, False])
+def test_the_keyboard_alone_is_enough(
+    page: Page, watched: Watched, scheme: Literal["dark", "light"], right: bool
+) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    watched.saves(watched.right if right else EMPTY)
+    expect(page.locator("#program .ring")).to_have_count(int(right))
+    pressed = set()
+    for role, name in stops(page):
+        assert name and role != "generic"
+        for stop, key, selector, text in KEYS:
+            if stop == re.sub(r" \(\d+ left\)", "", name).replace("Another", "Give me a"):
+                page.keyboard.press(key)
+                expect(page.locator(selector).first).to_contain_text(re.compile(text, re.DOTALL))
+                pressed.add(stop)
+    hint = {"Give me a hint"}
+    assert pressed == ({stop for stop, *_ in KEYS} - hint if right else {"Statement"} | hint)
 
 
 def test_the_end_is_shown(browser: Browser, handed_out: Path, tmp_path: Path) -> None:

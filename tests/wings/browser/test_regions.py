@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.wings.browser.regions import Regions
 
 
-def test_a_part_is_sent_again_only_after_it_changed() -> None:
+def test_a_part_is_sent_again_only_after_a_change() -> None:
     regions = Regions()
     regions.put({"head": "one", "checks": "none"})
     number, texts = regions.since(0)

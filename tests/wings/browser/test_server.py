@@ -75,7 +75,10 @@ def test_every_answer_forbids_scripts_and_connections_from_elsewhere(client: Cli
 )
 def test_a_name_that_only_resolves_to_this_machine_is_refused(client: Client, host: str) -> None:
     status, text, _ = client.asks(f"/{client.token}/", Host=host)
-    assert (status, text) == (403, "this Host is not the page's; behind a proxy start watch with --at ADDRESS\n")
+    assert (status, text) == (
+        403,
+        "the Host header is not the page's address; behind a proxy start watch with --at ADDRESS\n",
+    )
 
 
 def test_a_forwarded_port_is_accepted(client: Client) -> None:
@@ -86,12 +89,13 @@ def test_a_forwarded_port_is_accepted(client: Client) -> None:
 def test_requests_of_other_pages_are_refused(client: Client) -> None:
     page = f"/{client.token}/"
     for origin in ("https://evil.example", "null", f"http://{client.host}.evil.example", "http://127.0.0.1:1"):
-        assert client.asks(page, Origin=origin)[:2] == (403, "this Origin is not the page's\n")
+        assert client.asks(page, Origin=origin)[:2] == (403, "the Origin header is not the page's address\n")
         assert client.presses({"do": "hint"}, Origin=origin) == 403
     assert client.asks(page, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0] == 403
-    assert client.asks(page, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200  # a link to the page
+    # A link on another site may open the page.
+    assert client.asks(page, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
     no_origin = client.asks(f"/{client.token}/act", "POST", '{"do": "hint"}')
-    assert no_origin[:2] == (403, "a request that changes something names its Origin\n")
+    assert no_origin[:2] == (403, "a request that changes something needs an Origin header\n")
     assert client.done == []
 
 
@@ -102,7 +106,7 @@ def test_buttons_reach_the_loop(client: Client) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "[]", "3", "{}", "{", "[" * 900, '"do"'])
-def test_what_is_no_button_is_refused(client: Client, body: str) -> None:
+def test_requests_that_are_no_button_are_refused(client: Client, body: str) -> None:
     assert client.presses(body) == 400 and client.done == []
 
 
@@ -111,10 +115,11 @@ def test_a_long_request_is_refused(client: Client) -> None:
 
 
 def test_a_timeline_has_a_width_within_bounds(client: Client) -> None:
-    found = [client.asks(f"/{client.token}/timeline?width={w}")[:2] for w in ("800", "1e9", "-5", "wide", "inf")]
-    assert [status for status, _ in found] == [200, 200, 200, 400, 200]
+    found = [client.asks(f"/{client.token}/timeline?width={w}")[:2] for w in ("800", "1e9", "-5", "wide", "inf", "nan")]
+    assert [status for status, _ in found] == [200, 200, 200, 400, 200, 200]
     assert [text for _, text in found] == [
         "<p>800</p>", "<p>12000</p>", "<p>300</p>", "width: a number of pixels\n", "<p>12000</p>",
+        "<p>300</p>",
     ]  # fmt: skip
 
 
@@ -123,16 +128,20 @@ def test_the_address_on_a_command_line_works_once(client: Client) -> None:
     assert client.token not in path
     status, _, about = client.asks(path)
     assert (status, about["location"]) == (303, f"../{client.token}/")
-    assert client.asks(path)[:2] == (403, "this address was used already; use the one in the terminal\n")
+    assert client.asks(path)[:2] == (
+        403,
+        "this address works only once; open the address that the terminal shows now\n",
+    )
 
 
-def test_behind_a_proxy_its_address_is_accepted_and_printed() -> None:
+def test_the_address_of_a_proxy_is_accepted_and_printed() -> None:
     client = Client(PROXY)
     try:
         assert client.server.address == f"{PROXY}{client.token}/"
         assert client.asks(f"/{client.token}/", Host="hub.example")[0] == 200
         assert client.presses({"do": "hint"}, Host="hub.example", Origin="https://hub.example") == 204
-        assert client.presses({"do": "hint"}, Origin="https://hub.example") == 204  # a proxy that rewrites the Host
+        # A proxy may have rewritten the Host header.
+        assert client.presses({"do": "hint"}, Origin="https://hub.example") == 204
         assert client.presses({"do": "hint"}, Host="hub.example", Origin="https://evil.example") == 403
     finally:
         client.server.close()
@@ -161,16 +170,16 @@ def test_only_this_machine_can_connect(client: Client) -> None:
     assert client.server._socket.getsockname()[0] == "127.0.0.1"
 
 
-def test_a_port_that_is_taken_is_reported() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(WingError, match=rf"^--port {port}: Address already in use; name another, or none"):
+        with pytest.raises(WingError, match=rf"^--port {port}: Address already in use; choose another port, or leave"):
             Server(Regions(), lambda *_: True, lambda _: "", port, "")
 
 
 @pytest.mark.parametrize("at", ["hub.example", "ftp://hub.example/", "https://", "javascript:alert(1)"])
-def test_an_address_that_is_none_is_reported(at: str) -> None:
+def test_an_invalid_address_is_reported(at: str) -> None:
     with pytest.raises(WingError, match=r"is not an address; write one such as https://hub\.example/"):
         Server(Regions(), lambda *_: True, lambda _: "", 0, at)

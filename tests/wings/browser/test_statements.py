@@ -23,5 +23,5 @@ def test_a_table_scrolls_in_its_own_box() -> None:
     ],
     ids=["a script", "an attribute", "a link that is a script", "a picture from elsewhere"],
 )
-def test_what_a_browser_would_run_or_fetch_is_only_text(text: str, shown: str) -> None:
+def test_scripts_and_links_in_statements_are_only_text(text: str, shown: str) -> None:
     assert shown in as_html(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_before_a_file_and_a_check_the_page_says_what_it_waits_for(session: Watc
     regions = render(session, Shown(status="waiting for x1_gather.py"))
     assert "waiting for x1_gather.py" in regions["head"] and "no file yet" in regions["head"]
     assert "There is no file to check yet." in regions["checks"] and regions["hints"].strip() == ""
-    assert "The pictures follow when there is a file." in regions["program"]
+    assert "The pictures appear when you have a file of this exercise." in regions["program"]
     page = whole_page(regions)
     assert all(f'data-region="{name}"' in page for name in regions) and "Say what to do." in page
 
@@ -81,7 +82,7 @@ def test_a_program_is_drawn_with_devices_arrows_rounds_and_source(session: Watch
     assert "Before: what each device holds" in drawn and "Communication" in drawn and 'data-rounds="{' in drawn
     assert '<span data-line="3"><i aria-hidden="true">3</i><code>    three</code></span>' in drawn
     shown.exercise = "x2"
-    assert "The pictures follow after the check." in render(session, shown)["program"]
+    assert "The pictures appear after the check." in render(session, shown)["program"]
 
 
 def test_long_sources_are_cut(session: WatchSession) -> None:
@@ -93,7 +94,7 @@ def test_long_sources_are_cut(session: WatchSession) -> None:
     assert drawn.count("<code>y = 1</code>") == MOST_LINES - 1 and "… 298001 more lines" in drawn
 
 
-def test_the_same_program_stays_chosen_and_faults_are_told() -> None:
+def test_the_chosen_program_stays_chosen_and_faults_are_shown() -> None:
     shown, source = Shown(), Source("x1_gather.py", ())
     assert shown.program is None and shown.timeline(700) == ""
     shown.explained("x1_gather", source, [program("first"), program("second")], "")
@@ -107,9 +108,36 @@ def test_the_same_program_stays_chosen_and_faults_are_told() -> None:
     assert shown.program is None and shown.problem == "line 3: it stopped" and shown.slices == ()
 
 
+def test_a_function_and_its_gradient_are_told_apart(session: WatchSession) -> None:
+    forward = program()
+    placed = forward.results[0]
+    gradients = replace(forward, results=[replace(placed, name=name) for name in ("loss", "gradient of w")])
+    shown, session.source = Shown(), Source("x1_gather.py", ())
+    shown.explained("x1_gather", session.source, [forward, gradients], "")
+    shown.choose(1)
+    shown.explained("x1_gather", session.source, [forward, gradients], "")
+    assert shown.chosen == 1
+    drawn = render(session, shown)["program"]
+    assert '<option value="0">gather on x=4</option>' in drawn
+    assert '<option value="1" selected>gather on x=4: loss, gradient of w</option>' in drawn
+
+
 def test_lines_of_failed_checks_are_marked_once() -> None:
     failed = [
         result(f"c{i}", "failed", where=where) for i, where in enumerate(["cell 3, line 14", "line 20", "line 20"])
     ]
     report = exercise([*failed, result("d", where="line 9"), result("e", "failed", where="(x=0, y=0)")])
     assert marked_lines(report) == "cell 3:14|:20" and marked_lines(None) == ""
+
+
+@pytest.mark.parametrize(("where", "named"), [("line 3", True), ("(x=0, y=0)", False), ("", False)])
+def test_the_source_names_a_marked_failure_only_if_the_failure_has_a_line(
+    session: WatchSession, where: str, named: bool
+) -> None:
+    session.source = Source("x1_gather.py", (Chunk("x1_gather.py", "one\ntwo\nthree\n"),))
+    session.report = exercise([layout_failure(where=where, pictures=[])])
+    shown = Shown()
+    shown.explained("x1_gather", session.source, [program()], "")
+    drawn = render(session, shown)["program"]
+    assert ("Marked: the result is sharded" in drawn) is named
+    assert ('data-marked=":3"' in drawn) is named

@@ -13,6 +13,7 @@ import pytest
 
 from grader.common.observation import Fault
 from grader.course.loading import Course, load_course
+from grader.judging.units import parse
 from grader.wings.chip.compiling import Shipped
 from tests.commands import ROOT
 
@@ -69,7 +70,7 @@ def test_every_reference_of_four_modules_has_its_rows(tables: ModuleType, course
         for name in module.exercises:
             traced = [
                 t for t in course.exercise(name).tasks.values() if t.kind != "function"
-            ]  # the others are plain Python
+            ]  # tasks of the kind "function" are plain Python, and are not compiled
             for task in (t.name for t in traced):
                 left_out = name in tables.WITHOUT or f"{name}.{task}" in tables.WITHOUT
                 there = any(title.split(" (")[0] == f"{name.split('_')[0].upper()} {task}" for title in titles)
@@ -93,10 +94,10 @@ def test_the_page_of_the_clock_has_the_errors_of_these_tables() -> None:
     (every, *chips) = re.findall(r"^\| 05.* \| (v\w+):\S+ \| (\d+) \| (\d+)% \| (\d+)% \|", PAGE, re.MULTILINE)
     (ours,) = re.findall(r"In the clock's order the median error is (\d+)% on v5e", PAGE)
     assert f"memory, {every[1]} programs" in clock and f"memory, {chips[0][1]} programs" in clock
-    assert f"median {every[2]} % in the program's order, {ours} % in the clock's, {every[3]} % as on a TPU" in clock
+    assert f"is {every[2]} % in the program's order, {ours} % in the clock's, {every[3]} % by the TPU's rules" in clock
     assert [chip for chip, _, _, _ in chips] == ["v5e", "v5p", "v6e"]
-    program, stored = (", ".join(row[at] for row in chips) for at in (2, 3))
-    assert f"median {program} % in the program's order; {stored} % as on a TPU" in clock
+    program, stored = (", ".join(f"{row[at]} % ({row[0]})" for row in chips) for at in (2, 3))
+    assert f"median errors are {program} in the program's order, and {stored} by the TPU's rules" in clock
     assert max(int(row[3]) for row in (every, *chips)) < 10
 
 
@@ -104,7 +105,7 @@ def test_the_page_of_the_clock_has_the_factors_of_matmuls(tables: ModuleType) ->
     longer: dict[str, list[float]] = {}
     for row in rows("clock"):
         if row[0].startswith(("F1", "F2", "H2")) and "/" in row[5]:
-            ours, theirs = (seconds(text) for text in row[5].split(" / "))
+            ours, theirs = (parse(text, "s").value for text in row[5].split(" / "))
             longer.setdefault(row[1].partition(":")[0], []).append(theirs / ours)
     assert tables.longer_text(longer) in PAGE
     clock = (ROOT / "docs" / "clock.md").read_text(encoding="utf-8")
@@ -112,12 +113,7 @@ def test_the_page_of_the_clock_has_the_factors_of_matmuls(tables: ModuleType) ->
         assert re.search(rf"{min(found):.2f} to {max(found):.2f} (times the clock )?on {chip}", clock)
 
 
-def seconds(text: str) -> float:
-    number, unit = text.split()
-    return float(number) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
-
-
-def test_the_two_judge_hidden_time_alike(course: Course) -> None:
+def test_compiler_and_clock_judge_hidden_time_alike(course: Course) -> None:
     """On every reference, alternative and misconception that is timed; what differs has its reason on the page."""
     found = rows("hidden")
     assert len(found) > 30
@@ -129,7 +125,7 @@ def test_the_two_judge_hidden_time_alike(course: Course) -> None:
             assert compiler == "passed", (name, program)
 
 
-def test_the_two_compilers_put_in_the_same(course: Course) -> None:
+def test_cpu_and_tpu_compilers_add_the_same_collectives(course: Course) -> None:
     """Budgets of collectives are set by what the CPU's compiler puts in; where the TPU's differs, the page says why."""
     found = [row for row in rows("added") if len(row) == 6]
     assert {row[0] for row in found} >= {"A6", "G4"}, "what is left to the compiler"
@@ -138,7 +134,9 @@ def test_the_two_compilers_put_in_the_same(course: Course) -> None:
     assert [row[1] for row in found if row[5] and f"`{row[1]}`" not in before] == []
 
 
-def test_what_is_put_in_is_known_of_every_small_program(tables: ModuleType, course: Course, shipped: Shipped) -> None:
+def test_added_collectives_are_recorded_for_every_small_program(
+    tables: ModuleType, course: Course, shipped: Shipped
+) -> None:
     for _, asked, _ in tables.small(course):
         for one in asked:
             made = shipped.made[one.name]
@@ -171,7 +169,7 @@ def test_times_are_measured_by_one_command_on_the_devices_that_are_there(measuri
     assert not list(tmp_path.glob("*.tmp*"))
 
 
-def test_the_column_has_times_of_tpus_alone(
+def test_the_measured_column_has_only_times_of_tpus(
     tables: ModuleType, course: Course, shipped: Shipped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = list(tables.references(course))[:2]
@@ -203,7 +201,7 @@ def test_the_column_has_times_of_tpus_alone(
         (["v5e:2x4", "--backend", "cpu", "--processes", "3", "--out", "OUT"], "cannot be shared evenly by 3 processes"),
     ],
 )
-def test_what_cannot_be_measured_is_reported_and_nothing_is_written(
+def test_a_failed_measurement_is_reported_and_writes_nothing(
     measuring: ModuleType, words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "m.json"
@@ -214,7 +212,7 @@ def test_what_cannot_be_measured_is_reported_and_nothing_is_written(
     assert not out.exists() and not (ROOT / "docs" / "measured.json").exists()
 
 
-def test_what_is_shipped_is_no_failure_of_ours(shipped: Shipped) -> None:
+def test_shipped_data_contain_no_grader_fault(shipped: Shipped) -> None:
     faults = {
         name: one.message for name, one in shipped.made.items() if isinstance(one, Fault) and one.kind == "broken"
     }

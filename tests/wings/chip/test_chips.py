@@ -47,8 +47,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(problem), reason=problem
 NAME = "collective_matmul.py"
 TEXT = (ROOT / "docs" / NAME).read_text(encoding="utf-8")
 SOURCE = Source(NAME, (Chunk(NAME, TEXT),))
-DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a product takes as long as a hop: 80 us
-NARROW = {"I": 88, "J": 13, "K": 17}  # the same program at sizes that could be run
+DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a matmul takes as long as a hop: 80 us
+NARROW = {"I": 88, "J": 13, "K": 17}  # small sizes, at which the program could run
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,9 @@ def test_the_compiler_hides_the_hops_of_a_right_ring_and_none_of_a_serial_one(
     assert temporaries(large) >= 8192 * 8192 * 2 > 100 * temporaries(right), "the gather holds all of A"
     (one,) = counted(right.timeline)
     assert one.runs == 7 and one.overlapped >= 5
-    assert any("of 7 overlap for 90% of their time or more" in text for _, text in facts(right))
+    assert any(
+        "of these 7 collectives overlap with compute for at least 90% of their time" in text for _, text in facts(right)
+    )
 
 
 def test_the_learners_lines_are_in_the_compilers_schedule(course: Course, graders: dict[str, Grader]) -> None:
@@ -141,7 +143,7 @@ def test_the_learners_lines_are_in_the_compilers_schedule(course: Course, grader
     assert all(text.endswith(tuple(f"{NAME}:{n}" for n in sends)) for text in exposed_lines(found.timeline))
 
 
-def test_a_loop_is_counted_and_its_hops_stand_bare(course: Course, graders: dict[str, Grader]) -> None:
+def test_permutes_in_a_serial_loop_are_counted_and_exposed(course: Course, graders: dict[str, Grader]) -> None:
     found = compiled(course, graders, "late_loop")
     assert found.timeline is not None
     assert sum(c.runs for c in found.timeline.collectives) == 7
@@ -149,7 +151,7 @@ def test_a_loop_is_counted_and_its_hops_stand_bare(course: Course, graders: dict
 
 
 @pytest.mark.parametrize("on", ["v5p:2x2x2", "v6e:2x4", "v4p:2x2x2"])
-def test_the_same_program_for_other_slices(course: Course, graders: dict[str, Grader], on: str) -> None:
+def test_one_program_is_compiled_for_other_slices(course: Course, graders: dict[str, Grader], on: str) -> None:
     found = compiled(course, graders, "gather_first", on, K=1024)
     assert found.timeline is not None and found.clock is not None, found.fault
     assert found.timeline.products == pytest.approx(found.clock.products, rel=0.4)
@@ -177,9 +179,9 @@ def test_a_slice_of_several_hosts_is_compiled_like_one(course: Course, graders: 
     ("name", "task", "kinds"),
     [
         ("a6_three_modes", "matmul_auto", ["all_gather"]),  # the partitioner adds this collective
-        ("a6_three_modes", "matmul_manual", []),  # the source's own
-        ("b1_collectives", "reduce_scatter_body", []),  # the compiler rewrites it as an unnamed sum over all devices
-        ("h3_zero1", "zero1_step", []),  # the compiler also rewrites a gather and merges it with another
+        ("a6_three_modes", "matmul_manual", []),  # this collective is in the source
+        ("b1_collectives", "reduce_scatter_body", []),  # the compiler makes an unnamed sum over all devices
+        ("h3_zero1", "zero1_step", []),  # the compiler rewrites an all-gather, and merges it with another all-gather
     ],
 )
 def test_added_collectives_are_counted_in_the_text_of_this_compiler(
@@ -212,10 +214,13 @@ def test_a_check_is_decided_again_by_the_same_compiler_and_the_report_on_file_ho
     again = shardlings("appeal", "ada", "local_traffic", *words, *backend)
     assert again.returncode == 0 and "as in the report on file" in again.stdout, again.stdout + again.stderr
     other = shardlings("appeal", "ada", "local_traffic", *words)
-    assert other.returncode == 3 and "backend: tpu:v5e:2x4 on file, cpu now; --backend chooses it" in other.stdout
+    assert (
+        other.returncode == 3
+        and "backend: tpu:v5e:2x4 in the report on file, cpu now; --backend chooses the backend" in other.stdout
+    )
 
 
-def test_what_does_not_fit_into_a_chip_is_reported_in_its_own_unit(course: Course, graders: dict[str, Grader]) -> None:
+def test_a_program_too_large_for_a_chip_is_reported_with_its_size(course: Course, graders: dict[str, Grader]) -> None:
     found = compiled(course, graders, "gather_first", I=131072, J=65536, K=1024)
     assert found.fault is not None and found.fault.kind == "memory"
     assert found.fault.message.startswith("the program is too large for the chip: it needs ")
@@ -223,7 +228,7 @@ def test_what_does_not_fit_into_a_chip_is_reported_in_its_own_unit(course: Cours
     assert needed > there and 15 < there <= 16
 
 
-def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
+def test_compiled_programs_are_cached_and_damage_only_recompiles(
     course: Course, graders: dict[str, Grader], cache: Cache
 ) -> None:
     compiler = graders["v5e:2x4"].compiler
@@ -258,9 +263,7 @@ def test_checks_on_hidden_time_are_judged_by_the_compiler_and_the_report_says_so
     assert result.status == "failed", "the step takes too long"
 
 
-def test_other_slices_than_the_calls_own_decide_nothing_about_hidden_time(
-    course: Course, graders: dict[str, Grader]
-) -> None:
+def test_only_the_slice_of_a_call_decides_about_overlapped_time(course: Course, graders: dict[str, Grader]) -> None:
     exercise = course.exercise("f1_ag_matmul")
     (call, *_) = (c for c in explaining.calls_of(exercise) if c.timing)
     (ask,), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(dims={"B": 1024, "D": 1024, "F": 1024}))
@@ -331,7 +334,7 @@ def look():
     assert devices == ["cpu", 8]
 
 
-def test_the_command_draws_both_and_writes_a_page(tmp_path: Path) -> None:
+def test_the_chip_command_draws_compiler_and_clock_and_writes_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     small = ["--shape", "I=1024,J=1024,K=1024"]
     done = shardlings(

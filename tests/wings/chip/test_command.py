@@ -25,15 +25,15 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 BAD = {
     "chip zz --on v5e:2x4": "no exercise 'zz'; there are 01_layout",
     "chip d1 --on v5e:2x4": "d1_ring_and_line has no program to explain",
-    "chip f1 --on v5e:2x5": "v5e has no slice of 2x5; did you mean v5e:2x4? doctor lists them",
+    "chip f1 --on v5e:2x5": "v5e has no slice of 2x5; did you mean v5e:2x4? shardlings doctor lists the slices",
     "chip f1 --on v5g:2x4": "unknown chip 'v5g'; did you mean",
-    "chip f1 --on v3:2x2": "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s",
+    "chip f1 --on v3:2x2": "nothing is compiled for v3: the published clock rate of 940 MHz gives 1.23e14 FLOP/s",
     "chip f1 --on tpu7x:2x2x1 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, 7x:2x2x1 has 8",
     "chip c3 --on v5e:2x4 --shape J=0": "--shape J=0: J=0 is not a name and a size; write x=4,y=2",
     "chip c3 --on v5e:2x4 --mesh x=-2,y=-4": "--mesh x=-2,y=-4: x=-2 is not a name and a size; write x=4,y=2",
     "watch c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "watch c1 --backend tpux": "no backend 'tpux'; there are cpu, gpu, tpu, and tpu:SLICE",
-    "chip f1 --on v5e:4x4": "no mesh of its calls has the 16 devices of v5e:4x4; there are x=1, y=8 (8); choose one with --mesh",
+    "chip f1 --on v5e:4x4": "no mesh of the exercise's calls has the 16 devices of v5e:4x4; the calls have x=1, y=8 (8); choose another mesh with --mesh",
     "chip f1 --on v5e:2x4 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, v5e:2x4 has 8",
     "chip f1 --on v5e:2x4 --mesh x=8": "the mesh {'x': 8} does not have",
     "chip c3 --on v5e:2x4 --shape Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
@@ -69,7 +69,7 @@ def test_the_courses_own_programs_are_shown_without_the_compiler(
     code, out, err = run(words, monkeypatch, capsys)
     assert code == 0, err
     assert f"note: {MISSING}; this shows an earlier compilation of the unchanged solution" in err
-    told = "5.2196 ms of the 5.2196 ms of 7 permutes (100%); 7 of 7 overlap for 90% of their time or more"
+    told = "5.2196 ms of the 5.2196 ms of 7 permutes (100%); 7 of these 7 collectives overlap with compute for at least 90% of their time"
     assert told in " ".join(out.split())
     assert (
         out.index("the compiler's schedule")
@@ -77,10 +77,10 @@ def test_the_courses_own_programs_are_shown_without_the_compiler(
         < out.index("agrees" if "agrees" in out else "differs")
     )
     text = page.read_text(encoding="utf-8")
-    assert text.count("<svg") == 2 and "7 of 7 overlap" in text
+    assert text.count("<svg") == 2 and "7 of these 7 collectives overlap" in text
 
 
-def test_as_json_it_has_times_and_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chip_as_json_has_times_and_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(["chip", "f1", "--on", "v5e:2x4", "--solution", "--json"], monkeypatch, capsys)
     wide, narrow = json.loads(out)
     assert code == 0
@@ -89,7 +89,7 @@ def test_as_json_it_has_times_and_bytes(monkeypatch: pytest.MonkeyPatch, capsys:
     assert narrow["memory"]["held"] > narrow["memory"]["arguments"] > 0
 
 
-def test_what_a_learner_wrote_is_not_taken_for_the_solution(
+def test_a_learners_program_is_not_taken_for_the_solution(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     work = tmp_path / "work"
@@ -99,7 +99,7 @@ def test_what_a_learner_wrote_is_not_taken_for_the_solution(
     assert (code, out) == (2, "") and err.splitlines()[-1].startswith(f"shardlings: {MISSING}")
 
 
-def test_what_is_shipped_is_there() -> None:
+def test_the_shipped_data_are_loaded() -> None:
     assert len(Shipped.of(load_course(ROOT / "course.yaml")).made) > 100
 
 
@@ -121,7 +121,7 @@ def test_the_compilers_time_of_a_program_is_shown_beside_the_clocks(
     paper = ["--dims", "B=8192,D=16384,F=53248", "--mesh", "x=1,y=8"]
     code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--solution", *paper], monkeypatch, capsys)
     assert code == 0, err
-    assert "by the compiler of v5e:2x4" in out and "100% of permute overlapped" in out
+    assert "by the compiler of v5e:2x4" in out and "100% of the permute time overlapped" in out
     other = reference_source(
         (course := load_course(ROOT / "course.yaml")).exercise("f1_ag_matmul"),
         {},

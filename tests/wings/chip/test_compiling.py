@@ -46,7 +46,7 @@ def test_a_version_that_was_not_tested_is_reported_with_what_to_install(version:
     assert compiler_problem(version) == problem
 
 
-def test_the_bounds_are_those_of_the_extra() -> None:
+def test_libtpu_bounds_are_those_of_the_tpu_extra() -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["tpu"]
     (bounds,) = (one for one in extra if one.startswith("libtpu"))
     assert re.findall(r"\d+", bounds) == [str(n) for n in (*OLDEST, *UNTESTED)]
@@ -56,7 +56,7 @@ def test_the_bounds_are_those_of_the_extra() -> None:
     ("text", "told"),
     [
         ("v5x:2x4", "unknown chip 'v5x'; did you mean 'v5p'? (known: v4p, v5p, v5e, v6e, 7x, v4)"),
-        ("v5e:2x5", "v5e has no slice of 2x5; did you mean v5e:2x4? doctor lists them"),
+        ("v5e:2x5", "v5e has no slice of 2x5; did you mean v5e:2x4? shardlings doctor lists the slices"),
         ("v5e:32x32", "v5e has no slice of 32x32"),
         ("v5e", "'v5e' is not a slice; write a chip and the sizes of its axes, such as \"v5e:2x4\""),
         ("v5e:", "is not a slice"),
@@ -65,13 +65,13 @@ def test_the_bounds_are_those_of_the_extra() -> None:
         ("", "unknown chip ''"),
         (":2x4", "unknown chip ''"),
         ("H100:8", "H100 is a GPU: it has a switch, not a torus"),
-        ("v3:2x2", "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s"),
+        ("v3:2x2", "nothing is compiled for v3: the published clock rate of 940 MHz gives 1.23e14 FLOP/s"),
         ("tpu7x:2x2x3", "7x has no slice of 2x2x3; did you mean 7x:"),
         ("v5e:\uff12x4", "is not a slice"),
         ("v5e:0x8", "is not a slice"),
     ],
 )
-def test_a_slice_that_cannot_be_had_is_reported_in_one_line(text: str, told: str) -> None:
+def test_an_unavailable_slice_is_reported_in_one_line(text: str, told: str) -> None:
     with pytest.raises(CourseError) as error:
         slice_of(text)
     assert told in str(error.value) and "\n" not in str(error.value)
@@ -101,7 +101,7 @@ def test_libtpu_gets_its_own_names_with_axes_of_size_1_last() -> None:
     assert topology_of(placed(slice_of("v5e:1x1"), {"x": 1}))["options"] == {"chips_per_host_bounds": (1, 1, 1)}
 
 
-def test_a_key_depends_on_the_program_and_on_all_about_it() -> None:
+def test_a_cache_key_depends_on_program_and_settings() -> None:
     keys = {Key(about, program).digest for about in ("a", "b") for program in (b"", b"x", b"y")}
     assert len(keys) == 6
     assert Key("a", b"bc").digest != Key("ab", b"c").digest
@@ -115,7 +115,7 @@ def test_the_digest_of_code_ignores_docstrings_and_comments() -> None:
     assert len(reading_digest()) == 64
 
 
-def test_what_is_too_large_is_reported_in_gibibytes() -> None:
+def test_a_program_that_is_too_large_is_reported_in_gibibytes() -> None:
     fault = compiled_of({"too_large": [(21 * 2**30), 16 * 2**30]})
     assert isinstance(fault, Fault) and fault.kind == "memory" and fault.ran
     assert fault.message == "the program is too large for the chip: it needs 21 of 16 GiB of its memory"
@@ -123,7 +123,7 @@ def test_what_is_too_large_is_reported_in_gibibytes() -> None:
     assert isinstance(huge, Fault) and huge.message.endswith("it needs 5,120 of 15.8 GiB of its memory")
 
 
-def test_a_compilers_fault_is_the_learners_and_a_failure_of_ours_is_ours() -> None:
+def test_compiler_faults_are_the_learners_and_other_failures_the_graders() -> None:
     refused = compiled_of({"fault": {"kind": "broken", "message": "x", "line": 3, "file": "f.py"}})
     assert isinstance(refused, Fault) and refused.kind == "raised"
     ours = compiled_of({"broken": "KeyError"})
@@ -131,7 +131,7 @@ def test_a_compilers_fault_is_the_learners_and_a_failure_of_ours_is_ours() -> No
 
 
 @pytest.mark.parametrize("content", [None, b"", b"rubbish", b"\xfd7zXZ\x00", b"{}"])
-def test_shipped_data_that_are_damaged_are_as_none(tmp_path: Path, content: bytes | None) -> None:
+def test_damaged_shipped_data_are_ignored(tmp_path: Path, content: bytes | None) -> None:
     class At:
         root = tmp_path
 

@@ -59,7 +59,10 @@ def test_overlapped_runs_are_counted_by_kind() -> None:
 
 def test_facts_show_overlap_matmuls_and_memory() -> None:
     found = dict(facts(on_chip(schedule())))
-    assert found["overlap"] == "200 us of the 200 us of 2 permutes (100%); 2 of 2 overlap for 90% of their time or more"
+    assert (
+        found["overlap"]
+        == "200 us of the 200 us of 2 permutes (100%); 2 of these 2 collectives overlap with compute for at least 90% of their time"
+    )
     assert found["core"] == "300 us of 300 us are matmuls; other kernels 0 ps, waiting 0 ps"
     assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"
     assert found["by"] == "libtpu 1"
@@ -70,7 +73,7 @@ def test_an_exposed_collective_is_shown_with_its_line() -> None:
     assert exposed_lines(line_of(schedule(serial=True))) == ["permute over x is exposed for 200 us: mine.py:14"]
 
 
-def test_two_that_agree_differ_in_nothing() -> None:
+def test_equal_schedules_have_no_differences() -> None:
     about = on_chip(schedule())
     assert differences(about) == []
     assert "agrees    the compiler and the clock" in printed(about)
@@ -80,34 +83,37 @@ def test_two_that_agree_differ_in_nothing() -> None:
     ("compiled", "told"),
     [
         (schedule(serial=True), "overlapped part of permute: 0% by the compiler's order, 100% by the clock's"),
-        (schedule(cycles=300_000), "the step takes 600 us by the compiler's cycles, 300 us by the clock (+100%)"),
         (
             schedule(cycles=300_000),
-            "  its matmuls: 600 us by the compiler's cycles, 300 us by the clock (+100%)",
+            "the step takes 600 us by the TPU compiler's cycles, 300 us by the course's clock (+100%)",
+        ),
+        (
+            schedule(cycles=300_000),
+            "  its matmuls: 600 us by the TPU compiler's cycles, 300 us by the course's clock (+100%)",
         ),
         (schedule(kind="all_gather"), "the program has 2 permutes; the compiler turned them into 2 all_gathers"),
         (schedule(held=20 * MIB), "memory: 20 MiB by the compiler, 10 MiB by liveness"),
     ],
 )
-def test_what_differs_is_reported_with_both_numbers(compiled: Schedule, told: str) -> None:
+def test_differences_are_reported_with_both_numbers(compiled: Schedule, told: str) -> None:
     assert told in differences(on_chip(compiled, schedule()))
 
 
-def test_a_time_next_to_nothing_has_no_percentage() -> None:
+def test_a_difference_from_a_tiny_time_has_no_percentage() -> None:
     told = "\n".join(differences(on_chip(schedule(cycles=150_000), schedule(cycles=1_500))))
-    assert "its matmuls: 300 us by the compiler's cycles, 3 us by the clock\n" in told + "\n"
+    assert "its matmuls: 300 us by the TPU compiler's cycles, 3 us by the course's clock\n" in told + "\n"
 
 
 def test_the_legend_explains_the_letters_of_both_pictures() -> None:
     text = printed(on_chip(schedule(kind="all_gather"), schedule()), 200)
-    assert "D matmul, P permute, G all_gather; numbers beside them are lines" in text
+    assert "D matmul, P permute, G all_gather; numbers beside the letters are lines of the code" in text
 
 
 def test_small_differences_are_not_reported() -> None:
     assert differences(on_chip(schedule(cycles=160_000, held=11 * MIB), schedule())) == []
 
 
-def test_both_are_drawn_on_one_scale_on_every_terminal() -> None:
+def test_both_timelines_have_one_scale_at_every_terminal_width() -> None:
     about = on_chip(schedule(serial=True), schedule())
     for width in (40, 80, 200):
         lines = printed(about, width).splitlines()
@@ -117,14 +123,14 @@ def test_both_are_drawn_on_one_scale_on_every_terminal() -> None:
     assert len(first.rstrip()) > len(second.rstrip()) * 1.4, "500 us and 300 us"
 
 
-def test_a_fault_is_all_that_is_shown() -> None:
+def test_only_the_fault_of_a_program_is_shown() -> None:
     about = replace(on_chip(schedule()), fault=Fault("memory", "it needs 21 of 16 GiB"))
     text = printed(about)
     assert "it needs 21 of 16 GiB" in text and "compute" not in text
     assert "it needs 21 of 16 GiB" in render([about])
 
 
-def test_the_page_has_both_pictures_and_cleans_what_learners_wrote() -> None:
+def test_the_page_has_both_pictures_and_escapes_learners_text() -> None:
     about = replace(on_chip(schedule(serial=True), schedule()), task="<b>x</b>")
     page = render([about])
     assert page.count("<svg") == 1 and "the compiler&#39;s schedule" in page.replace("&#x27;", "&#39;")
@@ -132,7 +138,7 @@ def test_the_page_has_both_pictures_and_cleans_what_learners_wrote() -> None:
     assert "is exposed" in page and "differs" in page
 
 
-def test_as_data_it_has_picoseconds_and_bytes() -> None:
+def test_json_has_picoseconds_and_bytes() -> None:
     data = as_data(on_chip(schedule(serial=True), schedule()))
     assert data["compiler"]["step"] == 500_000_000 and data["clock"]["step"] == 300_000_000
     assert data["compiler"]["collectives"]["permute"] == {

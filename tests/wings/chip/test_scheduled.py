@@ -60,7 +60,7 @@ def test_a_call_on_another_processor_of_the_chip_is_under_way_until_its_done() -
     assert found[0].communication is not None and found[0].communication.kind == "reduce_scatter"
 
 
-def test_what_is_no_pair_is_waited_for() -> None:
+def test_a_collective_without_start_and_done_is_synchronous() -> None:
     found = read_plain(text_of("v5e-all-reduce"))
     assert ops(found) == ["collective", "product"]
     assert found[0].communication is not None and found[0].communication.groups == (tuple(range(8)),)
@@ -106,13 +106,13 @@ def test_places_are_those_of_the_last_operation_that_has_one() -> None:
     assert (start.file, start.line) == ("mine.py", 14)
 
 
-def test_numbers_that_are_no_operation_of_the_program_say_nothing() -> None:
+def test_marks_with_unknown_operation_numbers_give_no_line() -> None:
     text = text_of("v6e-permute").replace('op_name="ppermute"', f'op_name="{MARK}_99_"')
     (start, *_) = read(text, MESH, [], [])
     assert start.line is None
 
 
-def test_what_is_begun_and_never_waited_for_ends_with_the_program() -> None:
+def test_a_start_without_a_done_ends_with_the_program() -> None:
     lines = [
         line for line in text_of("v6e-permute").splitlines() if "collective-permute-done" not in line or "ROOT" in line
     ]
@@ -120,7 +120,7 @@ def test_what_is_begun_and_never_waited_for_ends_with_the_program() -> None:
     assert ops(found)[0] == "start" and found[-1].op == "done" and found[-1].number == found[0].number
 
 
-def test_an_all_reduce_of_which_each_keeps_a_part_is_a_reduce_scatter() -> None:
+def test_a_fused_all_reduce_and_slice_is_a_reduce_scatter() -> None:
     text = """
 %fused (p: bf16[64,8]) -> bf16[8,8] {
   %p = bf16[64,8]{1,0} parameter(0)
@@ -138,7 +138,7 @@ ENTRY %main (a: bf16[64,8]) -> bf16[8,8] {
     assert (found.op, found.communication.kind, found.communication.bytes) == ("collective", "reduce_scatter", 1024)
 
 
-def test_branches_are_read_each() -> None:
+def test_every_branch_is_read() -> None:
     text = """
 %one (p: bf16[8192,8192]) -> bf16[8192,8192] {
   %p = bf16[8192,8192]{1,0} parameter(0)
@@ -191,7 +191,7 @@ ENTRY %main (a: bf16[64,64], b: bf16[64,64]) -> bf16[64,64] {
     ("operands", "joined"),
     [("%a, %b, %v", (0,)), ("%v, %b, %a", ()), ("%a, %v, %b", ()), ("%a, %b, %b", ()), ("%v, %b, %v", ())],
 )
-def test_a_sum_that_was_made_a_part_of_a_product_is_seen(operands: str, joined: tuple[int, ...]) -> None:
+def test_an_addition_fused_into_a_matmul_is_recognised(operands: str, joined: tuple[int, ...]) -> None:
     """Only where nothing else uses what arrived, and the multiplications do not."""
     start, done, product = read_plain(JOINED.replace("OPERANDS", operands))
     assert (start.op, done.op, product.op) == ("start", "done", "product")
@@ -205,24 +205,24 @@ def source(kind: str, rounds: int = 1, *axes: str) -> Collective:
 @pytest.mark.parametrize(
     ("name", "marked", "added"),
     [
-        ("psum", {}, ["all_reduce"]),  # nobody wrote one
-        (f"{MARK}_7_", {}, ["all_reduce"]),  # the compiler adds it with the name of another operation
+        ("psum", {}, ["all_reduce"]),  # the source has no collective
+        (f"{MARK}_7_", {}, ["all_reduce"]),  # the compiler adds this all-reduce with the name of another operation
         (f"{MARK}_3_/{MARK}_7_", {7: [source("all_reduce")]}, []),
         (f"{MARK}_7_", {7: [source("reduce_scatter")]}, []),  # each device keeps a part of a sum over all devices
         (
             f"{MARK}_7_",
             {7: [source("all_gather")]},
             ["all_reduce"],
-        ),  # a collective with this mark keeps the mark of its source
-        ("psum", {7: [source("reduce_scatter")]}, []),  # the compiler rewrites it and drops the name
+        ),  # this all-reduce has the mark of an all-gather, so the compiler added it
+        ("psum", {7: [source("reduce_scatter")]}, []),  # the compiler rewrites the reduce-scatter and drops its name
         ("psum", {7: [source("all_gather")]}, []),
         ("psum", {7: [source("permute")]}, ["all_reduce"]),
-        ("psum", {7: [source("all_reduce", 1, "y")]}, ["all_reduce"]),  # over another axis
-        ("psum", {7: [source("all_reduce", 0)]}, ["all_reduce"]),  # which never runs
+        ("psum", {7: [source("all_reduce", 1, "y")]}, ["all_reduce"]),  # the source has an all-reduce over another axis
+        ("psum", {7: [source("all_reduce", 0)]}, ["all_reduce"]),  # the source's all-reduce never runs
     ],
-    ids=list(range(10)),  # the mark differs between processes, and names of tests must not
+    ids=list(range(10)),  # names of tests must be equal in all processes, but MARK differs, so the names are numbers
 )
-def test_what_the_compiler_put_in_is_what_no_collective_of_the_source_became(
+def test_added_collectives_are_those_without_one_in_the_source(
     name: str, marked: dict[int, list[Collective]], added: list[str]
 ) -> None:
     text = re.sub(r'(all-reduce\(.*op_name=)"psum"', rf'\1"{name}"', text_of("v5e-all-reduce"))
@@ -232,6 +232,6 @@ def test_what_the_compiler_put_in_is_what_no_collective_of_the_source_became(
     assert all(c.operands and c.bytes and c.sent.most for c in found)
 
 
-def test_what_is_put_into_a_loop_runs_as_often_as_the_loop() -> None:
+def test_added_collectives_in_a_loop_run_in_every_round() -> None:
     (found,) = Scheduled.of(text_of("v5e-ring-in-a-loop"), MESH, [], []).added(MESH, {})
     assert (found.kind, found.shift, found.count) == ("permute", 1, 7)

@@ -101,7 +101,7 @@ def until(holds, tell=lambda: "") -> None:
         time.sleep(0.05)
 
 
-# A command that waits for workers as long as a test does.
+# A program that runs the command line with times of waiting for workers that suit tests.
 IMPATIENT = """
 import sys
 from grader.wings.cluster import spread

@@ -127,7 +127,7 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         said = graded(here, f"by {count}", there)
         assert written(here / f"by {count}") == alone
         assert f"{there.address}: {count} worker" in said and "; dashboard: http://" in said
-        until(lambda: not there.held())  # wait, because a worker may still be busy
+        until(lambda: not there.held())  # wait until no worker holds the course; a worker may still be deleting it
 
 
 @pytest.mark.parametrize("what", ["killed", "hangs"])
@@ -147,9 +147,7 @@ def test_a_worker_that_is_killed_or_hangs_in_the_middle_loses_nothing(
     assert written(here / what) == alone
 
 
-def test_where_the_scheduler_dies_all_that_is_graded_is_kept(
-    here: Path, tmp_path: Path, alone: Mapping[str, object]
-) -> None:
+def test_graded_reports_are_kept_if_the_scheduler_dies(here: Path, tmp_path: Path, alone: Mapping[str, object]) -> None:
     with machines(tmp_path) as there:
         there.start("w")
         batch = grade(here, "dies", "--cluster", there.address)
@@ -173,7 +171,9 @@ def test_where_the_scheduler_dies_all_that_is_graded_is_kept(
     assert all(is_marked(here / "marked", student) for student in kept), "none of them was graded again"
 
 
-def test_interrupted_it_ends_with_a_sentence_and_workers_forget(here: Path, there: Machines, workers: Callable) -> None:
+def test_an_interrupted_batch_ends_with_a_sentence_and_frees_workers(
+    here: Path, there: Machines, workers: Callable
+) -> None:
     workers("w")
     batch = grade(here, "stopped", "--cluster", there.address)
     in_the_middle(here, "stopped")
@@ -193,7 +193,7 @@ def another_jax(folder: Path) -> str:
     return f"{folder}{os.pathsep}{Path(__file__).parents[3]}"
 
 
-def test_a_worker_with_another_jax_is_refused_by_name(
+def test_a_worker_with_another_jax_version_is_refused_by_name(
     here: Path, there: Machines, alone: Mapping[str, object], workers: Callable, tmp_path: Path
 ) -> None:
     from importlib.metadata import version
@@ -254,7 +254,7 @@ def certificates(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-def test_over_tls_by_dasks_own_settings(
+def test_grading_over_tls_uses_dasks_settings(
     here: Path, tmp_path: Path, alone: Mapping[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = certificates(tmp_path)
@@ -291,7 +291,7 @@ def test_without_a_scheduler_the_error_says_what_to_start(here: Path, address: s
     assert line.startswith(f"shardlings: {says}") and "dask scheduler" in line
 
 
-def test_without_workers_it_says_how_to_start_one(here: Path, there: Machines) -> None:
+def test_the_error_without_workers_shows_how_to_start_one(here: Path, there: Machines) -> None:
     code, said = ended(grade(here, "no workers", "--cluster", there.address))
     assert code == 2, said
     assert said.splitlines()[-1] == (

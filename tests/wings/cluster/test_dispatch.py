@@ -122,11 +122,11 @@ STUDENTS = [f"s{n}" for n in range(20)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_everybody_is_graded_once_by_any_number_of_workers(count: int) -> None:
+def test_every_student_is_graded_once_by_any_number_of_workers(count: int) -> None:
     cluster = Cluster(**{f"w{n}": Worker(threads=n + 1) for n in range(count)})
     assert Batch(cluster, *STUDENTS).run().whole
     assert all(w.graded for w in cluster.there.values()) and sum(len(w.graded) for w in cluster.there.values()) == 20
-    assert sorted(cluster.left) == sorted(cluster.there)  # and all workers drop the course
+    assert sorted(cluster.left) == sorted(cluster.there)  # the batch told every worker to delete the course
 
 
 def test_a_worker_that_is_killed_loses_nothing() -> None:
@@ -143,7 +143,7 @@ def test_a_worker_that_comes_later_takes_part() -> None:
     assert Batch(cluster, *STUDENTS).run().whole and late.graded
 
 
-def test_one_that_was_started_anew_at_the_same_address_gets_the_course_again() -> None:
+def test_a_restarted_worker_at_the_same_address_gets_the_course_again() -> None:
     class Forgetful(Worker):
         prepared = 0
 
@@ -172,7 +172,7 @@ def test_a_worker_that_hangs_is_worked_around_in_bounded_time(while_: str) -> No
     assert cluster.now < 40
 
 
-def test_one_that_is_heard_of_and_does_not_answer_is_worked_around_by_idle_hands() -> None:
+def test_idle_workers_take_over_from_a_live_worker_without_answers() -> None:
     class Stuck(Worker):
         def grade(self, key: str, work: bytes) -> Word:
             return None
@@ -188,7 +188,7 @@ def test_a_late_answer_does_not_count_twice() -> None:
     assert Batch(cluster, *[f"s{n}" for n in range(60)], silent=5).run().whole
 
 
-def test_a_submission_over_which_workers_end_is_left_alone() -> None:
+def test_a_submission_that_ends_workers_is_given_up() -> None:
     class Ends(Worker):
         def grade(self, key: str, work: bytes) -> Word:
             return Lost() if unpacked(work).student == "s3" else super().grade(key, work)
@@ -199,7 +199,7 @@ def test_a_submission_over_which_workers_end_is_left_alone() -> None:
     assert len(batch.came) == 20 and failed["s3"].endswith("did not answer")
 
 
-def test_what_fails_in_our_code_there_stops_no_other() -> None:
+def test_a_grader_error_on_a_worker_stops_no_other_submission() -> None:
     class FailsOnS3(Worker):
         def grade(self, key: str, work: bytes) -> Word:
             bad = unpacked(work).student == "s3"
@@ -211,7 +211,7 @@ def test_what_fails_in_our_code_there_stops_no_other() -> None:
     ]
 
 
-def test_what_cannot_be_read_here_is_not_sent() -> None:
+def test_an_unreadable_submission_is_not_sent() -> None:
     batch = Batch(Cluster(a=Worker()), "ada", "bob")
     batch.unreadable = "bob"
     assert {s: str(r) for s, r in batch.run().came if isinstance(r, Exception)} == {"bob": "cannot read it"}
@@ -281,18 +281,19 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     with pytest.raises(ClusterError) as stopped:
         Batch(cluster, *STUDENTS, none=30).run()
     assert cluster.now < 10 or why == "another"
-    what = "no worker is left" if why == "another" else "no worker can grade"  # one worker had seemed usable
+    # Only the worker of the case "another" is accepted before it is refused.
+    what = "no worker is left" if why == "another" else "no worker can grade"
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
     assert str(stopped.value).endswith("mend that and run the same command again; finished reports are kept")
 
 
-def test_without_workers_it_says_how_to_start_one() -> None:
+def test_the_error_without_workers_shows_how_to_start_one() -> None:
     with pytest.raises(ClusterError, match=f"no workers at {AT}; start one on each machine: dask worker {AT} "):
         Batch(Cluster(), "ada").run()
 
 
-def test_without_workers_left_it_waits_a_while_for_others() -> None:
+def test_a_batch_without_workers_waits_a_while_for_others() -> None:
     cluster = Cluster(a=Worker())
     cluster.at[3.0] = lambda: cluster.there.pop("a")
     cluster.at[9.0] = lambda: cluster.there.update(b=Worker())
@@ -302,4 +303,4 @@ def test_without_workers_left_it_waits_a_while_for_others() -> None:
     batch = Batch(cluster, *STUDENTS, none=20)
     with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend that and run"):
         batch.run()
-    assert batch.came and cluster.now < 40  # graded submissions were passed on
+    assert batch.came and cluster.now < 40  # reports that came before the error were passed on

@@ -24,7 +24,7 @@ REFUSED = {
     ),
     "jobs": (
         ["-j", "2"],
-        "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says",
+        "with --cluster leave -j out: dask worker --nthreads sets how many submissions a worker grades at once",
     ),
 }
 
@@ -37,7 +37,7 @@ def test_options_that_exclude_each_other_give_one_line(tmp_path: Path, what: str
 
 
 @pytest.mark.parametrize("how", ["folder", "nbgrader"])
-def test_without_dask_it_says_what_to_install(tmp_path: Path, how: str) -> None:
+def test_the_error_without_dask_shows_what_to_install(tmp_path: Path, how: str) -> None:
     without = "import sys; sys.modules['distributed'] = None\nfrom grader.cli import main\nmain()"
     words = ["grade", "examples/submissions", "--out", str(tmp_path / "out"), "--only", "c1"]
     words = ["nbgrader", "grade", str(tmp_path), "03_matmuls"] if how == "nbgrader" else words
@@ -51,13 +51,13 @@ def test_without_dask_it_says_what_to_install(tmp_path: Path, how: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_of_dask_is_imported_without_it() -> None:
-    # pint imports dask if it is installed
+def test_dask_is_not_imported_without_the_cluster_option() -> None:
+    # ``distributed`` is the part of Dask that connects to a cluster; pint may import other parts
     code = "import sys, grader.cli, grader.cli.grading\nassert 'distributed' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_the_isolation_is_what_was_named_else_what_this_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_isolation_defaults_to_what_this_machine_supports(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     from grader.sandbox.tiers import NoIsolation
     from grader.wings.cluster import spread
@@ -88,7 +88,7 @@ def test_the_isolation_is_what_was_named_else_what_this_machine_has(monkeypatch:
         ("tcp://no-such-machine.invalid:8786", True),
     ],
 )
-def test_a_scheduler_that_the_network_reaches_without_tls_is_named(
+def test_a_scheduler_exposed_without_tls_gives_a_warning(
     address: str, exposed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("distributed")

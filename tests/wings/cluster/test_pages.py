@@ -39,7 +39,7 @@ def needs(package: str) -> pytest.MarkDecorator:
 def test_a_job_of_slurm_starts_the_workers_that_the_page_says() -> None:
     text = shown("cluster-slurm.md", "python")
     made, _, started = text.partition("cluster.scale(")
-    assert started.startswith("jobs=")  # what follows needs Slurm
+    assert started.startswith("jobs=")  # the code after this call needs Slurm
     code = f"{made}\nprint(cluster.job_script())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def schema_of(kind: str) -> Any:
     """Return the schema of a custom resource, from dask-kubernetes."""
     import dask_kubernetes  # pyright: ignore[reportMissingImports]  not among what is installed for tests
 
-    # These files have the whole schema.
+    # These files have the whole schema of each resource.
     for path in sorted(Path(str(dask_kubernetes.__file__)).parent.rglob("crds/*.yaml")):
         for found in yaml.safe_load_all(path.read_text()):
             if found["spec"]["names"]["kind"] == kind:

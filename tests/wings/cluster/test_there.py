@@ -49,7 +49,7 @@ def test_a_course_is_taken_graded_with_and_forgotten(tmp_path: Path) -> None:
     assert Answer.unpacked(there.grade("k", packed(work))).absent
 
 
-def test_where_the_courses_own_solution_fails_nothing_is_graded(tmp_path: Path) -> None:
+def test_nothing_is_graded_if_the_courses_solution_fails(tmp_path: Path) -> None:
     course = made_up(tmp_path / "course", "expect_close(seen.out, seen.a)", "expect_close(seen.out, seen.a + 1)")
     (tmp_path / "w").mkdir()
     answer = prepared(course, tmp_path / "w")
@@ -57,7 +57,9 @@ def test_where_the_courses_own_solution_fails_nothing_is_graded(tmp_path: Path) 
     assert list((tmp_path / "w").iterdir()) == []
 
 
-def test_the_canary_runs_once_for_each_content_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_runs_the_canary_again_only_for_a_changed_course(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran: list[list[str]] = []
     monkeypatch.setattr(there.canary, "examine", lambda grader, names: ran.append(names) or "")
     course = made_up(tmp_path / "course")
@@ -80,7 +82,7 @@ def test_unused_courses_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == [tmp_path / "course"]
 
 
-def test_a_worker_says_what_it_is() -> None:
+def test_a_worker_reports_its_versions_and_sandboxes() -> None:
     about = About.unpacked(there.about())
     assert {"Python", "jax", "jaxlib", "numpy", "pint", "shardlings", "its code"} <= about.versions.keys()
     assert set(about.problems) == {"sandlock", "bwrap", "none"}
@@ -108,7 +110,7 @@ def test_a_submission_arrives_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"x", None, {"report": ""}, zlib.compress(b"{}x"), zlib.compress(json.dumps({"more": 1}).encode())]
 )
-def test_data_of_another_form_is_not_understood(data: object) -> None:
+def test_malformed_answers_are_refused(data: object) -> None:
     with pytest.raises(NotUnderstood):
         Answer.unpacked(data)
 

@@ -75,14 +75,14 @@ def results(report: Report) -> dict[str, Result]:
     return {r.name: r for r in report.exercises[0].results if r.kind == "check"}
 
 
-def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDevices) -> None:
+def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_processes: RealDevices) -> None:
     """A mesh of four spans two processes. Each has two devices, and neither sees the other's shards."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
     found = [a.finding for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
     seen = [one for one in found if isinstance(one, Observation)]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
-        assert one.elsewhere is not None and len(one.elsewhere) == 1  # the reference has float32 matmuls there
+        assert one.elsewhere is not None and len(one.elsewhere) == 1  # one precision, because a CPU does not round
         for here, there in zip(one.outputs, one.elsewhere[0], strict=True):
             for a, b in zip(here, there, strict=True):
                 assert (a.shape, a.dtype, a.slices) == (b.shape, b.dtype, b.slices)
@@ -110,9 +110,7 @@ def test_two_processes_time_a_program_together(
     assert "needs 4 devices, 2 here" in {one.measured for one in untimed}
 
 
-def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(
-    grader: Grader, fewer: RealDevices
-) -> None:
+def test_checks_that_need_more_devices_are_blocked_and_cost_nothing(grader: Grader, fewer: RealDevices) -> None:
     """The values cannot be seen, but the program's facts can, and are judged."""
     report = graded(grader, fewer)
     found = results(report)
@@ -122,10 +120,10 @@ def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(
     }
     assert found["value"].reason == "needs 4 devices, 2 here; right on simulated devices"
     assert (report.earned, report.pending, report.unjudged) == (1, 1, 1)
-    assert report.notes == ["cpu: 2 devices: judged 2 of 3 points here"]
+    assert report.notes == ["cpu: 2 devices: judged 2 of 3 points on these devices"]
 
 
-def test_wrong_on_simulated_devices_is_wrong_with_few_devices(grader: Grader, fewer: RealDevices) -> None:
+def test_wrong_values_on_simulated_devices_fail_with_too_few_devices(grader: Grader, fewer: RealDevices) -> None:
     zeros = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.zeros(a.shape)\n"
     found = results(graded(grader, fewer, zeros))
     assert {n: (r.status, r.unjudged) for n, r in found.items()} == {
@@ -135,7 +133,7 @@ def test_wrong_on_simulated_devices_is_wrong_with_few_devices(grader: Grader, fe
     assert found["value"].hint == "You returned zeros."
 
 
-def test_what_is_wrong_on_the_devices_alone_fails_there(
+def test_values_that_are_wrong_only_on_real_devices_fail(
     grader: Grader, two_processes: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = RealDevices.outputs
@@ -163,13 +161,13 @@ def test_a_program_that_the_devices_do_not_run_is_not_the_learners_failure(
     assert (found["value"].unjudged, found["traffic"].status) == (True, "passed")
 
 
-def test_with_simulated_devices_alone_a_report_says_nothing_new(grader: Grader) -> None:
+def test_reports_from_simulated_devices_mention_no_backend(grader: Grader) -> None:
     report = graded(grader, None)
     assert (report.backend, report.notes, report.unjudged) == ("cpu", [], 0)
     assert "unjudged" not in report.dumps() and "backend" not in report.exercises[0].basis
 
 
-def test_what_other_devices_decided_has_another_fingerprint(grader: Grader, two_processes: RealDevices) -> None:
+def test_the_fingerprint_depends_on_the_devices(grader: Grader, two_processes: RealDevices) -> None:
     prints = {with_devices(grader, d).fingerprint(submitted(), [NAME]) for d in (None, two_processes)}
     assert len(prints) == 2
 
@@ -187,13 +185,13 @@ def test_shards_of_several_processes_come_together_in_the_order_of_the_mesh() ->
     ("gpu", "Unable to initialize backend 'cuda': FAILED_PRECONDITION: No visible GPU devices. (set JAX_PLATFORMS='' to choose)",
      "--backend gpu: JAX finds no GPU here (FAILED_PRECONDITION: No visible GPU devices); pip install 'jax[cuda13]'"),
     ("tpu", "ABORTED: The TPU is already in use by process with pid 4711. Not attempting to load libtpu.so in this process.",
-     "--backend tpu: process 4711 holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none runs "
-     "remove /tmp/libtpu_lockfile"),
+     "--backend tpu: process 4711 holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it); if no process "
+     "holds the TPU, remove /tmp/libtpu_lockfile"),
     ("tpu", "Internal error when accessing libtpu multi-process lockfile. Run \"$ sudo rm /tmp/libtpu_lockfile\".",
-     "--backend tpu: another process holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none "
-     "runs remove /tmp/libtpu_lockfile"),
+     "--backend tpu: another process holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it); if no process "
+     "holds the TPU, remove /tmp/libtpu_lockfile"),
 ])  # fmt: skip
-def test_devices_that_cannot_be_had_are_reported_in_one_line(name: str, said: str, told: str) -> None:
+def test_unavailable_devices_are_reported_in_one_line(name: str, said: str, told: str) -> None:
     assert why_not(BACKENDS[name], said) == told
 
 
@@ -207,7 +205,7 @@ def test_an_accelerator_that_is_not_here_is_reported_before_anything_is_graded(t
         RealDevices(BACKENDS["gpu"], "none", Limits(), simulated=8)
 
 
-def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confined(
+def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The process that runs programs is not confined; learner Python is traced elsewhere."""
@@ -229,9 +227,7 @@ def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confin
     assert len(told) == 1
 
 
-def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
-    grader: Grader, two_processes: RealDevices
-) -> None:
+def test_processes_of_one_mesh_restart_together_when_one_dies(grader: Grader, two_processes: RealDevices) -> None:
     """The others would wait for it in vain, and do not know its successor."""
     graded(grader, two_processes)
     victim = two_processes.workers[1].process
@@ -244,7 +240,7 @@ def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
     }
 
 
-def test_what_does_not_finish_is_not_waited_for_again(
+def test_a_program_that_does_not_finish_is_not_run_again(
     grader: Grader, two_processes: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -257,4 +253,4 @@ def test_what_does_not_finish_is_not_waited_for_again(
         monkeypatch.setattr(worker, "run_program", never)
     found = results(graded(grader, two_processes))
     assert found["value"].reason == "not run by the cpu (does not finish); right on simulated devices"
-    assert len(asked) == 2  # one request per process, for all meshes and inputs
+    assert len(asked) == 2  # each process gets one request for all meshes and inputs

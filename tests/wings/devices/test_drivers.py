@@ -34,7 +34,7 @@ def test_only_the_process_that_runs_programs_gets_the_device(tier: str, device: 
 
     assert given("run", GPU)
     assert not given("run", CPU) and not given("trace", CPU)
-    with pytest.raises(ValueError, match="learner Python gets nothing beyond its role"):
+    with pytest.raises(ValueError, match="learner Python gets no extra access"):
         given("trace", GPU)
 
 
@@ -57,7 +57,7 @@ def test_settings_that_the_driver_reads_are_handed_on_and_no_others(monkeypatch:
 
 
 @pytest.mark.parametrize("tier", CONFINED)
-def test_with_a_driver_s_files_let_in_a_sandbox_still_starts(tier: str, device: str) -> None:
+def test_a_sandbox_starts_with_access_to_the_drivers_files(tier: str, device: str) -> None:
     """With a platform of this machine in place of the accelerator's."""
     with Worker("run", tier, 2, Limits(), drivers.extra_of(replace(GPU, platform="cpu"))) as worker:
         assert worker.look() == {"platform": "cpu", "kind": "cpu", "count": 2}
@@ -69,7 +69,9 @@ def test_an_accelerator_is_optional_and_missing_parts_are_named(monkeypatch: pyt
     monkeypatch.setattr(drivers, "packages", lambda backend: [])
     line = options.accelerator(BACKENDS["gpu"])
     assert (line.ok, line.needed) == (False, False)
-    assert line.detail == "JAX has no driver for it; on a machine that has one: pip install 'jax[cuda13]'"
+    assert (
+        line.detail == "JAX has no driver for this device; on a machine with the device, run: pip install 'jax[cuda13]'"
+    )
     monkeypatch.setattr(drivers, "packages", lambda backend: ["there"])
     monkeypatch.setattr(drivers, "writable", lambda backend: ["/dev/shm"])
     assert (

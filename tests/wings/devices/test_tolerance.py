@@ -21,7 +21,9 @@ from grader.wings.devices.backends import BACKENDS
 from tests.commands import ROOT
 from tests.wings.devices.emulation import Emulated
 
-# One matmul; gradients through relus, whose masks flip. The whole course: python -m tests.wings.devices.emulation tpu
+# Exercise c3 has one matmul. Exercise h2 has gradients through relus, and rounding may flip the relus' masks. For the
+# whole course, run:
+# python -m tests.wings.devices.emulation tpu
 CASES = [("tpu", "c3_contracting"), ("tpu", "h2_buckets"), ("gpu", "c3_contracting")]
 
 
@@ -44,7 +46,7 @@ def graded(
 
 
 @pytest.mark.parametrize(("backend", "name"), CASES)
-def test_references_pass_with_products_as_a_tpu_and_a_gpu_make_them(
+def test_references_pass_with_the_rounded_matmuls_of_tpus_and_gpus(
     grader: Grader, name: str, backend: str, devices: int
 ) -> None:
     emulated = Emulated(BACKENDS[backend])
@@ -53,7 +55,7 @@ def test_references_pass_with_products_as_a_tpu_and_a_gpu_make_them(
     assert emulated.rounded > 0
 
 
-def test_a_misconception_fails_there_as_it_does_on_simulated_devices(grader: Grader, devices: int) -> None:
+def test_a_misconception_fails_the_same_checks_with_rounded_matmuls(grader: Grader, devices: int) -> None:
     """The wide tolerance never decides alone: a program must first pass the narrow one."""
     misconception = grader.course.exercise("c3_contracting").misconceptions["psum_then_slice"]
     results = graded(grader, "c3_contracting", Emulated(BACKENDS["tpu"]), misconception)
@@ -66,7 +68,7 @@ def sharded(value: np.ndarray, factors: float) -> Sharded:
 
 @pytest.mark.parametrize(("backend", "off", "good"), [("tpu", 2.0**-6, True), ("tpu", 2.0**-4, False), ("gpu", 2.0**-9, True),
                                                       ("gpu", 2.0**-6, False), ("cpu", 2.0**-9, False)])  # fmt: skip
-def test_what_is_let_pass_follows_from_what_factors_are_rounded_to(backend: str, off: float, good: bool) -> None:
+def test_the_tolerance_follows_the_rounding_of_the_factors(backend: str, off: float, good: bool) -> None:
     want = np.array([1.0, -0.5, 0.25])
     got = sharded((want + off).astype(np.float32), BACKENDS[backend].factors)
     if good:

@@ -42,7 +42,7 @@ def test_a_broken_check_is_pending_not_failed_silently() -> None:
     assert "pending" in made["output"] and made["tests"][0]["output"].startswith("pending")
 
 
-def test_the_grader_failing_gives_no_score_and_tells_the_staff_why(
+def test_a_grader_failure_gives_no_score_and_a_reason_for_the_staff(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gradescope.main(tmp_path)
@@ -108,7 +108,7 @@ def tier() -> str:
         return "none"
 
 
-def test_notes_speak_of_the_modules_of_the_zip(tmp_path: Path) -> None:
+def test_notes_mention_only_the_modules_of_the_zip(tmp_path: Path) -> None:
     """A course has another module: notes do not miss it, and its files are not taken for work."""
     made_up(tmp_path)
     config = (tmp_path / "course.yaml").read_text()

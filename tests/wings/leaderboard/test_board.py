@@ -72,7 +72,7 @@ def test_names_that_are_not_plain_are_not_shown(name: str) -> None:
     assert len(name) < 3 or name not in render(board)
 
 
-def test_a_name_that_two_chose_is_numbered() -> None:
+def test_a_name_chosen_by_two_students_is_numbered() -> None:
     assert places(of("ada", "Otter", 4), of("bob", "otter", 3)) == [(1, "otter", 3), (2, "Otter (2)", 4)]
 
 
@@ -85,7 +85,7 @@ def test_the_page_shows_no_student_and_fetches_nothing() -> None:
     assert not any(word in page for word in (">ada", "bob", "newt", "http:", "https:", "<script"))
 
 
-def test_errors_say_why_there_is_no_board() -> None:
+def test_errors_explain_why_there_is_no_board() -> None:
     other = of("bob", "newt", exercise="f1_ag_matmul")
     with pytest.raises(NoBoard, match="f1_ag_matmul, m2_train_step: choose one exercise with --exercise"):
         leaderboard([of("ada", "otter"), other])

@@ -10,7 +10,7 @@ from tests.test_keys_profile import ring
 
 
 @pytest.mark.parametrize("N", [2, 4, 8])
-def test_what_profile_predicts_is_what_a_simulated_ring_takes(N: int):
+def test_predicted_times_equal_those_of_a_simulated_ring(N: int):
     rounds = {"all_gather": [network.all_gather], "all_reduce": [network.reduce_scatter, network.all_gather]}
     for case in CASES:
         if case.program == "matmul":

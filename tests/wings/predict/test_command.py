@@ -49,7 +49,7 @@ def test_each_mistake_is_one_line(numbers: str, told: str) -> None:
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_nothing_runs_before_something_was_predicted(tmp_path: Path) -> None:
+def test_profile_runs_nothing_without_a_prediction(tmp_path: Path) -> None:
     assert "has no prediction yet" in one_line(shardlings("profile", "l2", "--work", str(tmp_path)))
     assert "l1 has no programs to predict" in one_line(shardlings("predict", "l1", "--work", str(tmp_path)))
     (tmp_path / "l2_predictions.jsonl").write_text("scribble\n")
@@ -61,7 +61,7 @@ def test_nothing_runs_before_something_was_predicted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_programs_are_shown_and_predictions_kept_one_beside_the_other(tmp_path: Path) -> None:
+def test_predict_shows_the_programs_and_keeps_every_prediction(tmp_path: Path) -> None:
     """In the folder of the exercise, where there is one."""
     place = tmp_path / "12_predict_profile"
     place.mkdir()
@@ -71,7 +71,7 @@ def test_programs_are_shown_and_predictions_kept_one_beside_the_other(tmp_path: 
     for numbers in (NUMBERS, ("alpha=1us", *NUMBERS[1:])):
         done = shardlings("predict", "l2", *numbers, "--work", str(tmp_path))
         assert done.returncode == 0 and "for 8 simulated devices" in done.stdout, done.stderr
-    assert "beside that of" in done.stdout and "after a measurement" not in done.stdout
+    assert "the file also has your prediction of" in done.stdout and "after a measurement" not in done.stdout
     lines = (place / "l2_predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["alpha"] for line in lines] == [pytest.approx(2e-5), pytest.approx(1e-6)]
     trouble = shardlings("predict", "l2", "--work", str(tmp_path), XLA_FLAGS="--no_such_flag")
@@ -87,7 +87,7 @@ def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
     assert "there already" in one_line(shardlings("profile", "l2", *work, "--trace", str(tmp_path / "there")))
     done = shardlings("profile", "l2", *work, "--trace", str(tmp_path / "traced"), NO_COLOR="1", COLUMNS="40")
     assert done.returncode == 0 and "\x1b" not in done.stdout, done.stderr
-    assert "8 simulated devices on" in done.stdout and "not a chip" in done.stdout and "it compiled" in done.stdout
+    assert "8 simulated devices on" in done.stdout and "not a chip" in done.stdout and "it also compiled" in done.stdout
     assert "all_gather all-gather" in done.stdout and list((tmp_path / "traced").rglob("*.trace.json.gz"))
     root = ElementTree.parse(tmp_path / "l2_profile.svg").getroot()
     assert (root.get("aria-label") or "").count("measured") == 11
@@ -98,7 +98,7 @@ def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
     _, beta = tasks["fit"].fn(found, devices=8)
     assert beta != 0
     late = shardlings("predict", "l2", *NUMBERS, *work)
-    assert "marked as made after a measurement" in late.stdout
+    assert "the file notes that you had measured these programs before" in late.stdout
     entries = [json.loads(line) for line in (tmp_path / "l2_predictions.jsonl").read_text().splitlines()]
     assert [e["what"] for e in entries] == ["prediction", "measurement", "prediction"]
     assert entries[1]["flags"]["XLA_FLAGS"] and len(entries[1]["rows"]) == 11
@@ -131,7 +131,7 @@ def test_a_predicted_step_is_shown_beside_the_timeline(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_predicted_is_a_part_of_what_the_clock_says(tmp_path: Path) -> None:
+def test_predictions_are_shown_with_the_clocks_time(tmp_path: Path) -> None:
     wanted = Wanted(on="v5e:2x4")
     for seconds in (18e-6, 2e-6, 9e-6):
         keep(tmp_path, Step("ag_matmul", "v5e:2x4", seconds))

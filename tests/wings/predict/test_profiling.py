@@ -29,7 +29,7 @@ def calls_of(devices: int, line: TimeModel = LINE) -> list[dict]:
     return found
 
 
-def test_the_line_is_found_again_and_its_first_calls_stand_apart() -> None:
+def test_fit_recovers_the_model_and_excludes_first_calls() -> None:
     measured = timed(calls_of(8))
     assert [one.case for one in measured] == cases_on(8) and all(one.first == 0.5 for one in measured)
     found = fit(measured, 8)
@@ -44,7 +44,7 @@ def test_on_one_device_only_products_run() -> None:
     assert fit(measured, 1) == Fit(None, None, pytest.approx(5e10))  # pyright: ignore[reportArgumentType]
 
 
-def test_a_latency_below_zero_is_none() -> None:
+def test_a_negative_latency_is_reported_as_none() -> None:
     found = fit(timed(calls_of(8, TimeModel(-1e-7, 2e9, 5e10))), 8)
     assert found.alpha is None and found.beta == pytest.approx(2e9, rel=1e-4)
     assert (found.seconds(Case("all_reduce", 2**20), 8) or 0) > 0
@@ -69,7 +69,7 @@ def test_predictions_after_a_measurement_are_late_and_nothing_is_replaced(tmp_pa
     assert Journal.read(path) == journal and journal.predictions("4 chips") == []
 
 
-def test_a_prediction_is_of_these_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_about_other_programs_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal.read(tmp_path / "kept.jsonl").append("prediction", "8 chips", KEPT)
     monkeypatch.setattr(cases, "CASES", cases.CASES[1:])
     assert journal.predictions("8 chips") == []
@@ -99,7 +99,7 @@ ENTRY = {"what": "prediction", "at": "now", "programs": "p", "devices": "d"} | K
         ),
     ],
 )
-def test_a_line_that_is_none_is_named(tmp_path: Path, line: bytes) -> None:
+def test_an_invalid_line_of_the_journal_is_reported(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "kept.jsonl"
     path.write_bytes(json.dumps(ENTRY).encode() + b"\n" + line)
     with pytest.raises(NotMeasured, match=r"kept\.jsonl, line 2, was not written by shardlings"):

@@ -28,7 +28,7 @@ def test_files_are_committed_as_they_are(repo: Path) -> None:
     done = Repository(repo).publish("student", FILES)
     assert done.new and done.changed == 3 and done.commit == git(repo, "rev-parse", "student")
     assert listed(repo, "student") == {name: text.strip() for name, text in FILES.items()}
-    assert git(repo, "cat-file", "-s", "student:README.md") == "6"  # with its own line end
+    assert git(repo, "cat-file", "-s", "student:README.md") == "6"  # Git did not convert the file's line end
     assert git(repo, "rev-list", "--count", "student") == "1"  # the branch has none of the course's history
 
 
@@ -50,7 +50,7 @@ def test_working_tree_index_and_head_are_not_touched(repo: Path) -> None:
     assert after == before
 
 
-def test_the_same_again_makes_no_commit_and_a_change_goes_on_top(repo: Path) -> None:
+def test_unchanged_files_make_no_commit_and_a_change_makes_one_on_top(repo: Path) -> None:
     found = Repository(repo)
     first = found.publish("student", FILES)
     again = found.publish("student", dict(reversed(FILES.items())))
@@ -101,7 +101,7 @@ def test_from_another_clone_it_goes_on_where_the_last_publisher_stopped(repo: Pa
     assert git(repo, "rev-parse", "student") == third.commit
 
 
-def test_it_works_with_a_detached_head_and_before_the_first_commit(repo: Path, tmp_path: Path) -> None:
+def test_publish_works_with_a_detached_head_and_without_commits(repo: Path, tmp_path: Path) -> None:
     git(repo, "switch", "--quiet", "--detach")
     assert Repository(repo).publish("student", FILES).new
     empty = tmp_path / "empty"
@@ -113,7 +113,7 @@ def test_it_works_with_a_detached_head_and_before_the_first_commit(repo: Path, t
     assert git(empty, "log", "-1", "--format=%s", "student") == "Publish the student branch"
 
 
-def test_what_git_refuses_is_one_line(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_git_are_reported_in_one_line(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plain").mkdir()
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     with pytest.raises(

@@ -34,7 +34,7 @@ def test_all_that_is_checked_passes() -> None:
     assert (only_questions["tests"], only_questions["max_score"]) == ([], 0)
 
 
-def test_what_the_grader_could_not_do_is_an_error_and_no_failure() -> None:
+def test_a_broken_check_is_an_error_and_no_failure() -> None:
     made = classroom.results_of(report("ada", result(status="broken", earned=0)))
     assert made["status"] == made["tests"][0]["status"] == "error"
 

@@ -60,7 +60,7 @@ def test_work_in_exercises_is_not_published(repo: Path) -> None:
     assert "TODO: write this function" in given and "my work" not in given
 
 
-def test_what_cannot_be_published_is_one_line(repo: Path, tmp_path: Path) -> None:
+def test_publish_errors_are_one_line(repo: Path, tmp_path: Path) -> None:
     assert one_line(shardlings("publish", cwd=repo)).startswith("shardlings: name a target: --branch student")
     assert "is not an empty folder" in one_line(shardlings("publish", "--students", str(repo), cwd=repo))
     git(repo, "switch", "--quiet", "--orphan", "student")
@@ -95,7 +95,7 @@ def offline(tmp_path: Path) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in mine} | {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads 0 as true here
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads the value 0 of this variable as true
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_QUIET": "1",
     }

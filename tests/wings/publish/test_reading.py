@@ -47,7 +47,7 @@ def test_every_link_of_the_index_leads_somewhere(tmp_path: Path) -> None:
     assert "@" not in files["README.md"] and not [path for path in files if path.startswith("solutions/course")]
 
 
-def test_where_everyone_has_their_own_numbers_the_page_says_so(tmp_path: Path) -> None:
+def test_the_page_mentions_numbers_that_differ_per_student(tmp_path: Path) -> None:
     made_up(tmp_path)
     config = (tmp_path / "course.yaml").read_text()
     (tmp_path / "course.yaml").write_text(f"{config}variants: {{mode: per_student, seed: s}}\n")
@@ -73,5 +73,5 @@ def test_declarations_made_in_a_loop_have_no_code_of_their_own(tmp_path: Path) -
     misconception = EXERCISE.split("\n\n\n")[-1].rstrip()
     looped = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in misconception.splitlines())
     page = solution_files(made_up(tmp_path, misconception, looped))[PAGE]
-    assert "(made in a loop: see the course's own file)" in page
+    assert "(declared in a loop: see the file in the course)" in page
     assert reading.ANYBODY not in page

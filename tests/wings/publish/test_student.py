@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return student_files(made_up(tmp_path_factory.mktemp("course")))
 
 
-def test_it_holds_what_build_makes_and_the_whole_tool(files: dict[str, str], tmp_path: Path) -> None:
+def test_the_release_holds_built_exercises_and_the_whole_tool(files: dict[str, str], tmp_path: Path) -> None:
     made = products(made_up(tmp_path))
     assert {path: files[f"exercises/{path}"] for path in made} == made
     assert {path.split("/")[0] for path in files} == {"exercises", "tool", "README.md", ".github", ".gitignore"}
@@ -42,9 +42,7 @@ def test_the_tool_can_be_installed_as_this_one_is(files: dict[str, str]) -> None
         assert made[key] == ours[key], key
 
 
-def test_nothing_of_solutions_misconceptions_hidden_checks_or_seed_is_in_it(
-    files: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_release_holds_no_solutions_hidden_checks_or_seed(files: dict[str, str], tmp_path: Path) -> None:
     course = made_up(tmp_path)
     assert list(leaking(course, files)) == []
     secrets = [line for line, _ in secret_lines(course)]
@@ -54,7 +52,7 @@ def test_nothing_of_solutions_misconceptions_hidden_checks_or_seed_is_in_it(
     assert "1012" not in whole and "a-secret-seed" not in "".join(files.values())
 
 
-def test_what_leaks_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_with_leaks_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course = made_up(tmp_path)
     monkeypatch.setattr(
         student, "page", lambda *_: 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)\na-secret-seed\n'
@@ -69,13 +67,14 @@ def test_what_leaks_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "tool/pyproject.toml holds the course's seed" in list(leaking(course, student.common_files(course)))
 
 
+@pytest.mark.slow
 def test_the_courses_own_release_leaks_nothing() -> None:
     files = student_files(find_course(ROOT))
     assert "LICENSE" in files and "exercises/13_capstone/13_capstone.ipynb" in files
     assert not [path for path in files if path.startswith(("solutions", "course.yaml"))]
 
 
-def test_its_readme_names_this_course(files: dict[str, str]) -> None:
+def test_the_readme_of_the_release_names_the_course(files: dict[str, str]) -> None:
     readme = files["README.md"]
     assert readme.startswith("# small\n") and "| `01_gather` | Gather | 1 |\n" in readme and " due |" not in readme
     assert "shardlings check x1_gather\n" in readme and "@" not in readme
@@ -83,7 +82,7 @@ def test_its_readme_names_this_course(files: dict[str, str]) -> None:
     assert max(map(len, readme.splitlines())) <= 125
 
 
-def test_its_workflow_is_valid_yaml_and_its_steps_name_existing_things(files: dict[str, str]) -> None:
+def test_the_workflow_is_valid_yaml_and_its_steps_name_existing_files(files: dict[str, str]) -> None:
     flow = yaml.safe_load(files[".github/workflows/classroom.yml"])
     steps = flow["jobs"]["run-autograding-tests"]["steps"]
     (report,) = [s for s in steps if "autograding-grading-reporter" in s.get("uses", "")]

@@ -32,7 +32,7 @@ def test_handed_out_code_does_not_count() -> None:
     assert without.pairs[0].overlap == 1
 
 
-def test_what_everybody_writes_or_the_solution_says_weighs_nothing() -> None:
+def test_code_that_is_common_or_in_the_solution_has_no_weight() -> None:
     same = [work(f"t{i}", honest(1)) for i in range(20)]
     others = [work(f"s{i}", honest(f"s{i}")) for i in range(18)]
     assert compare(same, [STUB], []).pairs == []
@@ -67,5 +67,6 @@ def test_of_long_work_the_beginning_is_looked_at() -> None:
     long = work("a", "x = 1\n" * LONGEST, "y = 2\n")
     assert long.too_long and not work("a", STUB).too_long
     assert sum(len(part.text) for part in long.cut().parts) == LONGEST
-    assert compare([long.cut(), work("b", "x")], [], []).works == 1  # the other submission is shorter than a passage
+    # b's submission is shorter than a passage, so it does not count.
+    assert compare([long.cut(), work("b", "x")], [], []).works == 1
     assert LENGTH == 12

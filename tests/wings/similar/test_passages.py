@@ -20,7 +20,7 @@ def test_the_texts_are_whole_and_numbers_lead_to_the_same_passage() -> None:
     assert "axis_index" in marked and "given_helper" not in marked
 
 
-def test_what_is_not_shared_is_not_marked() -> None:
+def test_unshared_code_is_not_marked() -> None:
     lonely = "\n".join(f"value{i} = helper.run{i}(value, *, other={{}})" for i in range(20))
     one, other = work("a", honest(1), lonely), work("b", honest(1))
     found = compare([one, other], [STUB], [])

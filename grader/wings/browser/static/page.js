@@ -65,6 +65,7 @@ document.addEventListener("change", (event) => {
 
 function enhance(region) {
   window.enlivenPictures(region);
+  all(".stops", region).forEach(stops);
   all(".laid", region).forEach(timeline);
   mark(region);
   const started = region.querySelector(".code .over") || firstOfFunction(region);
@@ -76,10 +77,16 @@ function firstOfFunction(region) {
   return all(".code [data-line]", region).find((line) => /^def /.test(line.querySelector("code").textContent));
 }
 
+// A box that scrolls is a stop for the keyboard, so it needs a name.
 function scrollable(region) {
   for (const box of all(".picture, .wide, .prose pre, .stage", region)) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
+    if (box.scrollWidth <= box.clientWidth) {
+      for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+      continue;
+    }
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", box.querySelector("figcaption")?.textContent.trim() || "Scrolls sideways");
   }
 }
 
@@ -116,29 +123,42 @@ function scrollTo(line) {
 }
 
 const program = document.querySelector('[data-region="program"]');
-program.addEventListener("pointerover", (event) => {
-  const part = event.target.closest("[data-part]");
-  const line = event.target.closest("[data-line]");
-  if (part) {
-    all(".here", program).forEach((one) => one.classList.remove("here"));
-    const figure = part.closest("figure");
-    all("[data-part]", figure).filter((one) => one.dataset.part === part.dataset.part)
-      .forEach((one) => one.classList.add("here"));
-  } else if (line) {
-    point(program, fileOf(line), line.dataset.line);
-    read(line);
+
+// Show what a device, a picture, a bar or a line of the source belongs to, and its text.
+function visit(one) {
+  if (one.dataset.part === undefined) point(program, fileOf(one), one.dataset.line);
+  else {
+    all(".here", program).forEach((other) => other.classList.remove("here"));
+    all("[data-part]", one.closest("figure")).filter((other) => other.dataset.part === one.dataset.part)
+      .forEach((other) => other.classList.add("here"));
   }
-});
-
-program.addEventListener("round", (event) => point(program, "", event.detail));
-
-function read(bar) {
-  const place = bar.closest(".laid")?.querySelector(".read");
-  const text = bar.querySelector("title")?.textContent;
+  const place = one.closest(".walk")?.querySelector(".read");
+  const text = one.querySelector("title, figcaption")?.textContent;
   if (place && text) place.textContent = text;
 }
 
-// the timeline: arrow keys go from bar to bar; zooming fetches a wider one
+program.addEventListener("pointerover", (event) => {
+  const one = event.target.closest("[data-part], [data-line]");
+  if (one) visit(one);
+});
+program.addEventListener("round", (event) => point(program, "", event.detail));
+
+// Arrow keys go from device to device, from picture to picture, and from bar to bar.
+function stops(box) {
+  box.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const found = all("[data-part], [data-line]", box);
+    if (!step || !found.length || event.target !== box) return;
+    event.preventDefault();
+    const now = Number(box.dataset.stop ?? (step > 0 ? -1 : found.length)) + step;
+    box.dataset.stop = String((now + found.length) % found.length);
+    const one = found[Number(box.dataset.stop)];
+    visit(one);
+    one.querySelector("rect").scrollIntoView({ block: "nearest", inline: "center" });
+  });
+}
+
+// the timeline: zooming fetches a wider one
 
 function timeline(laid) {
   const box = laid.querySelector(".scroll");
@@ -154,9 +174,6 @@ function timeline(laid) {
   box.before(buttons);
   box.addEventListener("keydown", (event) => {
     if (event.key === "+" || event.key === "-") zoom(laid, event.key === "+" ? 2 : 0.5, width);
-    else if (event.key === "ArrowRight" || event.key === "ArrowLeft") walk(box, event.key === "ArrowRight" ? 1 : -1);
-    else return;
-    event.preventDefault();
   });
 }
 
@@ -172,17 +189,6 @@ async function zoom(laid, factor, width) {
   box.innerHTML = await answer.text();
   box.scrollLeft = middle * box.scrollWidth - box.clientWidth / 2;
   mark(program);
-}
-
-function walk(box, step) {
-  const bars = all("g[data-line]", box);
-  if (!bars.length) return;
-  const now = Number(box.dataset.bar ?? (step > 0 ? -1 : bars.length)) + step;
-  box.dataset.bar = String((now + bars.length) % bars.length);
-  const bar = bars[Number(box.dataset.bar)];
-  point(program, fileOf(bar), bar.dataset.line);
-  read(bar);
-  bar.querySelector("rect").scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 all("[data-region]").forEach((region) => enhance(region));

@@ -1,1 +1,1 @@
-"""Runs in the confined process that compiles: a program in, the schedule that the compiler made of it out."""
+"""The code of the confined process that compiles: it gets a program and returns the compiler's schedule."""

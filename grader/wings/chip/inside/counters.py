@@ -1,4 +1,4 @@
-"""The counter of a loop in a scheduled program, followed if the text does not state how often the loop runs."""
+"""Count the rounds of a loop in a scheduled program by following its counter, if the text does not state the number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from grader.runner.hlo_text import Computation, shapes
 from grader.runner.hlo_text import HloInstruction as Line
 
-MAX_ROUNDS = 100_000  # limit on the rounds of a loop that is followed
-MAX_DEEP = 60  # nested calls, and chains of numbers that depend on each other
+MAX_ROUNDS = 100_000  # loops with more rounds are not followed
+MAX_DEEP = 60  # limit on nested calls, and on chains of instructions that each compute a number from the previous one
 MAX_FUSIONS = 4  # nested
 INTEGER = re.compile(r"-?\d+")
 COMPARISONS = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
 }  # fmt: skip
-# The effect of operations on integers, by name.
+# Python functions that compute an HLO operation on integers, by the operation's name.
 UNARY: dict[str, Callable[[int], int]] = {
     **dict.fromkeys(("copy", "convert", "bitcast", "reshape", "broadcast"), operator.pos), "negate": operator.neg,
 }  # fmt: skip
@@ -55,7 +55,10 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the elements of the parameter that these values depend on. ``of``: names; empty for the last value."""
+    """Return the indices of the elements of a computation's parameter on which the values ``of`` depend.
+
+    ``of``: names of values; if empty, the last value of the computation.
+    """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
     while left:
@@ -90,7 +93,9 @@ class Numbers:
 
     computations: Mapping[str, Computation]
     lines: Computation
-    known: Mapping[int, int]  # elements of the one parameter, a tuple; for a fusion, its parameters
+    # Known integers among the computation's inputs. The key is an index into its parameter, a tuple. In a fusion, the
+    # key is the number of a parameter.
+    known: Mapping[int, int]
     level: int = 0  # of nested fusions
     found: dict[str, int | None] = field(default_factory=dict)
 
@@ -143,7 +148,7 @@ def _constant(text: str) -> int | None:
 
 
 def _applied(one: Line, given: list[int]) -> int | None:
-    """Return the result of one operation on integers, or None."""
+    """Return the result of one operation on integers, or None if the operation is unknown."""
     match given:
         case [a] if one.opcode in UNARY:
             return UNARY[one.opcode](a)

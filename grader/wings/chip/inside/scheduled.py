@@ -3,9 +3,9 @@
 It reads:
 
 - ``estimated_cycles`` of a kernel.
-- Where a collective starts, and where the core waits for its result. The compiler writes this in four ways: a pair of
-  start and done; a call on another processor of the chip; fusions that start, continue and end a collective beside a
-  matmul; one instruction that the core waits for.
+- Where a collective starts, and where the core waits for its result. The compiler writes a collective in four ways: a
+  pair of start and done; a call on another processor of the chip; fusions that start, continue and end a collective
+  beside a matmul; one instruction that the core waits for.
 - How often a loop runs, which the text states or its counter shows.
 
 Copies between HBM and VMEM are ignored, because they run beside the core.
@@ -30,7 +30,7 @@ from grader.wings.chip.inside.counters import MAX_DEEP, MAX_ROUNDS, Numbers, cou
 from grader.wire.operations import Communication
 from grader.wire.schedule import MAX_INSTRUCTIONS, Instruction
 
-# Instructions without noticeable time on the core: names, numbers, and copies that run beside it.
+# Instructions without noticeable time on the core, such as constants, and copies that run beside the core's work.
 FREE = {
     "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "partition-id", "replica-id",
     "copy-start", "copy-done", "slice-start", "slice-done", "dynamic-slice-start", "dynamic-slice-done", "opt-barrier",
@@ -54,7 +54,7 @@ def read(
 
 @dataclass(frozen=True)
 class Origin:
-    """A collective's facts beyond its ``Communication``: numbers of its ``marks``, and types of its operands."""
+    """Facts about a collective: the numbers of the source operations that it comes from, and its operands' types."""
 
     marks: tuple[int, ...]
     arrays: tuple[str, ...]
@@ -62,7 +62,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """The instructions of a scheduled program. ``origins``: more facts about collectives, by the collective's number."""
+    """The instructions of a scheduled program. ``origins``: facts about each collective, by its number."""
 
     instructions: tuple[Instruction, ...]
     origins: Mapping[int, Origin]
@@ -74,9 +74,10 @@ class Scheduled:
         """Read the compiled text.
 
         Args:
-            hlo: its metadata have the numbers that ``tpu.number`` gave to the program's operations.
+            hlo: the compiled text, whose metadata have the numbers that ``tpu.number`` gave to the program's
+                operations.
             mesh: axis sizes, in order.
-            places, names: by those numbers, the learner's file and line, and the operation's name.
+            places, names: for each number, the learner's file and line, and the operation's name.
 
         Raises:
             TooLarge: there are too many instructions.
@@ -86,7 +87,7 @@ class Scheduled:
         return cls(reader.body(entry, {}, 0), reader.origins)
 
     def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
-        """Return collectives that are not from the source. ``marked``: the source's collectives by mark."""
+        """Return the collectives that the compiler added. ``marked``: the source's collectives by operation number."""
         named, nameless = [], []
         for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
             assert one.communication is not None
@@ -95,7 +96,8 @@ class Scheduled:
             if collective is None:
                 continue
             if origin.marks:
-                named.append(([m for m in origin.marks if m in marked], collective))  # other operations have marks, too
+                # Leave out marks of operations that are no collectives in the source.
+                named.append(([m for m in origin.marks if m in marked], collective))
             else:
                 nameless.append(collective)
         here = Counter(m for marks, _ in named for m in marks)
@@ -103,16 +105,17 @@ class Scheduled:
         return [*compiled_text.unclaimed(named, marked), *_rewritten(nameless, gone)]
 
 
-# This compiler rewrites a reduce-scatter and drops its name. It becomes an all-reduce, and each chip keeps a part of the result,
-# or a reduce-scatter over the chips in ring order and a permute that moves the parts to their places. An all-gather of
-# small parts becomes an all-reduce of each chip's part and zeros.
+# This compiler rewrites a reduce-scatter and drops its name. The replacement may be an all-reduce, after which each
+# chip keeps its part. It may also be a reduce-scatter over the chips in ring order, and a permute that moves the parts
+# to their places. An all-gather of small parts becomes an all-reduce of the chips' parts, padded with zeros.
 REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Return those of ``nameless`` that cannot come from ``gone``, the source's collectives without a named result.
+    """Return the collectives in ``nameless`` that the compiler cannot have made from collectives in ``gone``.
 
-    A collective becomes at most one of each kind, over its axes, that runs no more often.
+    ``gone``: the source's collectives whose numbers no compiled collective has. The compiler may replace a collective
+    in ``gone`` by at most one collective of each kind in REWRITTEN, over equal axes and with at most as many runs.
     """
     left: Counter[tuple[str, str]] = Counter()
     for c in gone:
@@ -130,7 +133,7 @@ def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> li
 def _runs(
     body: Sequence[Instruction], times: Interval, path: Path, cases: Counter[str]
 ) -> Iterator[tuple[Instruction, Interval, Path]]:
-    """Yield every collective, how often it runs, and its path of branches."""
+    """Yield every collective, how often it runs, and the branches around it."""
     for one in body:
         if one.op in ("collective", "start"):
             yield one, times, path
@@ -143,24 +146,25 @@ def _runs(
                 yield from _runs(inner, times, (*path, (case, number, len(one.bodies))), cases)
 
 
-_Communicating = tuple[Line, Mapping[str, str]]  # an instruction that communicates, and the shapes around it
+_Communicating = tuple[Line, Mapping[str, str]]  # an instruction that communicates, and all shapes in its computation
 
 
 @dataclass
 class _BodyReading:
-    """The reading of one computation."""
+    """The state while one computation is read."""
 
     numbers: Numbers
     shape_of: Mapping[str, str]
     level: int
-    under_way: dict[str, int] = field(default_factory=dict)  # numbers of collectives, by the name that their end uses
+    # Identifiers of started collectives, by the name that the instruction at a collective's end refers to.
+    under_way: dict[str, int] = field(default_factory=dict)
 
     def arrays(self, one: Line) -> list[str]:
         """Return the types of an instruction's operands."""
         return [self.shape_of.get(o, "") for o in one.operands]
 
     def rename(self, one: Line) -> None:
-        """Continue the collective of the instruction's operand under the instruction's name."""
+        """Record the instruction's name as another name of the collective that is its first operand."""
         if one.operands and one.operands[0] in self.under_way:
             self.under_way[one.name] = self.under_way[one.operands[0]]
 
@@ -178,7 +182,7 @@ class _Reader:
     origins: dict[int, Origin] = field(default_factory=dict)
 
     def body(self, name: str, known: Mapping[int, int], level: int) -> tuple[Instruction, ...]:
-        """Return one computation in order. ``known``: the known numbers in its one parameter, a tuple."""
+        """Return a computation's instructions in order. ``known``: the known integers in its parameter, by index."""
         if level > MAX_DEEP:
             raise TooLarge("calls too deep")
         lines = self.computations.get(name, [])
@@ -197,7 +201,7 @@ class _Reader:
         over = {i.number for i in found if i.op == "done"}
         left = [
             i.number for i in found if i.op == "start" and i.number not in over
-        ]  # the body waits for these at its end
+        ]  # no instruction waits for these collectives; they end with the body
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
     def instruction(self, one: Line, body: _BodyReading) -> list[Instruction]:
@@ -225,7 +229,10 @@ class _Reader:
     def collective(
         self, one: Line, parts: Sequence[_Communicating], inside: Sequence[Computation], body: _BodyReading
     ) -> list[Instruction]:
-        """Return a collective's instructions. ``parts``: its lines, several if the compiler merged some."""
+        """Return a collective's instructions.
+
+        ``parts``: the lines of text that communicate; a merged collective has several lines.
+        """
         chain = _chain(parts[0][0])
         targets = [o.attributes.get("custom_call_target", "") for c in inside for o in c if o.opcode == "custom-call"]
         beside = self.kernel(one, inside, body) if CYCLES.search(one.rest) else []
@@ -236,11 +243,11 @@ class _Reader:
         if one.opcode.endswith("-start"):
             return self.start("start", one, parts, body, one.name)
         if one.opcode == "fusion" and chain in body.under_way:
-            return self.kernel(one, inside, body)  # this fusion continues the collective beside its matmul
+            return self.kernel(one, inside, body)  # this fusion computes a matmul while a started collective continues
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls, even indirectly, but not those of single elements."""
+        """Return the computations that an instruction calls at any depth, without functions for single elements."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -250,7 +257,7 @@ class _Reader:
         return found
 
     def kernel(self, one: Line, inside: Sequence[Computation], body: _BodyReading) -> list[Instruction]:
-        """Return a kernel of the core: with the compiler's cycles, else with the bytes that it reads and writes."""
+        """Return a kernel of the core, with the compiler's cycles, else with the bytes that it reads and writes."""
         if cycles := CYCLES.search(one.rest):
             about = {"cycles": int(cycles[1])}
         else:
@@ -264,7 +271,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return a matmul with the numbers of the collectives that it uses only after its multiplications."""
+        """Return the instruction ``made``. In a matmul, set ``joined`` (see ``wire.schedule.Instruction``)."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -297,7 +304,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return a collective that starts. Its end refers to it by ``key``."""
+        """Return the start of a collective. ``key``: the name that the collective's end uses."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
@@ -323,7 +330,7 @@ class _Reader:
         if not axes:
             return None
         if kind == "all_reduce" and one is not whole and hlo_bytes(whole.shape) * max(map(len, groups)) == size:
-            kind = "reduce_scatter"  # each device keeps its part of the sum, and one instruction sends no more
+            kind = "reduce_scatter"  # an all-reduce that keeps one part of the sum sends as much as a reduce-scatter
         return Communication(kind, tuple(map(tuple, groups)), axes, size)
 
     def loop(self, one: Line, body: _BodyReading) -> Instruction:
@@ -343,7 +350,7 @@ class _Reader:
         return Instruction("branches", "conditional", bodies=bodies, **self.place(one))
 
     def place(self, one: Line) -> dict[str, Any]:
-        """Return file and line of the last operation that became a part of it and has a place."""
+        """Return file and line of the instruction's last source operation with a known place."""
         for number in reversed(one.marks):
             place = self.places[number] if number < len(self.places) else None
             if place is not None:
@@ -358,7 +365,7 @@ class _Reader:
 
 
 class _Arrived:
-    """The values of a computation that a collective delivered and that exactly one instruction uses."""
+    """The results of collectives in one computation, limited to results that exactly one instruction uses."""
 
     def __init__(self, lines: Computation) -> None:
         self.uses = Counter(o for one in lines for o in one.operands)
@@ -384,7 +391,7 @@ def _shapes(lines: Computation) -> dict[str, str]:
 
 
 def _chain(one: Line) -> str:
-    """Return the key that the fusions which start, continue and end one collective share."""
+    """Return a key that is equal for all fusions of one collective, which start, continue and end the collective."""
     return f"channel {one.attributes.get('channel_id')}, {one.attributes.get('frontend_attributes', '')}"
 
 

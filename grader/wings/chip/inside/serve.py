@@ -16,7 +16,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     try:
         answer = tpu.compiled(header["ask"], program, header["on"])
-    except Exception as error:  # a fault of the grader
+    except Exception as error:  # every error here is a fault of the grader
         answer = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}
     signal.setitimer(signal.ITIMER_PROF, 0)
     send(answer, [])

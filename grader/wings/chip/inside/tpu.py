@@ -1,7 +1,8 @@
-"""Programs compiled by the TPU's own compiler (libtpu) for chips that need not be present. Nothing is executed.
+"""Compile programs with the TPU's own compiler (libtpu) for chips that need not be present. Nothing is executed.
 
-In: a program from the learner's process, and a slice by libtpu's name, with the chip coordinates of each device of the
-mesh. Out: the compiler's ``Schedule``, or the reason why there is none.
+``compiled`` takes a program that the learner's process sent, and a description of the slice: the slice's name in
+libtpu, and the chip coordinates of each device of the mesh. The answer has the compiler's ``Schedule``, or the reason
+why there is none.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from grader.wire.limits import MAX_PAPER_ARRAY
 from grader.wire.schedule import Schedule, to_json
 from grader.wire.text import one_line, without_marks
 
-# libtpu's messages about memory vary, but all give the needed before the available size: "Used 18.38G of 15.75G hbm",
-# "the total memory required for HLO temporaries (18.38G) exceeds available HBM (15.75G)".
+# libtpu's messages about memory vary, but all give first the needed size, then the available size: "Used 18.38G of
+# 15.75G hbm", "the total memory required for HLO temporaries (18.38G) exceeds available HBM (15.75G)".
 TOO_LARGE = re.compile(r"(?i)(?=.*\bhbm\b).*?([\d.]+)([KMGT])i?B?\b.*?([\d.]+)([KMGT])i?B?\b")
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -39,14 +40,15 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
     """Return the compiler's answer for a program.
 
     Args:
-        ask: the ask that was traced. It says which arguments the program must have, and on which mesh.
+        ask: the request for which the program was traced, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        on: ``name`` and ``options`` of a topology for libtpu, and ``chips``: coordinates in mesh order, with a fourth
-            for the device of a chip that has several.
+        on: ``name`` and ``options`` of a topology for libtpu, and ``chips``: coordinates in mesh order. If chips have
+            several devices, a fourth coordinate is the device's index within its chip.
 
     Returns:
-        ``{"schedule"}``; ``{"too_large": [needed, available]}`` in bytes, if it does not fit into a chip's memory; or
-        ``{"fault"}``, which the learner caused. Exceptions are grader faults.
+        ``{"schedule"}``; ``{"too_large": [needed, available]}`` in bytes, if the program does not fit into a chip's
+        memory; or ``{"fault"}``, which the learner caused. If this function raises an exception, the grader is at
+        fault.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -72,7 +74,7 @@ def _compiled(
         module = program.parse()
         found = facts.read(
             module, ask["mesh"], set(ask["files"])
-        )  # raises for programs that are too large when inlined
+        )  # ``facts.read`` raises ProgramRefused if the program is too large with all calls inlined
         own = facts.collective_places(module)
         marked = {own[number]: collectives for number, collectives in found.marked.items()}
         places, names = number(module, program)
@@ -99,25 +101,28 @@ def _compiled(
 
 
 def _temporaries(memory: Any) -> int:
-    """Return the bytes of temporaries in the compiler's buffers.
+    """Return the bytes of temporaries in the compiler's buffers: the smaller of two upper bounds.
 
-    Its ``temp_size_in_bytes`` counts some arrays that loops carry twice (by 177 MiB of 674 in I5), and its
-    ``peak_memory_in_bytes`` includes VMEM. Each is an upper bound.
+    ``temp_size_in_bytes`` counts twice some arrays that loops carry (177 MiB of 674 MiB in exercise I5), and
+    ``peak_memory_in_bytes`` includes VMEM.
     """
     others = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
     return max(0, int(min(memory.temp_size_in_bytes, memory.peak_memory_in_bytes - others)))
 
 
-@lru_cache(8)  # creating one takes as long as a small program
+@lru_cache(8)  # cached, because creating a topology takes as long as compiling a small program
 def topology(name: str, options: str) -> tuple[Any, ...]:
-    """Return the described devices of a slice. ``options``: JSON."""
+    """Return libtpu's descriptions of the devices of a slice. ``options``: JSON."""
     from jax.experimental import topologies
 
     return tuple(topologies.get_topology_desc(platform="tpu", topology_name=name, **json.loads(options)).devices)
 
 
 def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None], list[str]]:
-    """Set each operation's number as its location, which the compiler's text keeps. Return places and names."""
+    """Set each operation's number as its location, which the compiler's text keeps.
+
+    Return, by number, the places in the learner's source and the names of operations.
+    """
     from jaxlib.mlir import ir
 
     names = []
@@ -129,7 +134,7 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return the part of each result that each device holds, in mesh order; empty if JAX does not know it."""
+    """Return the part of each result that each device holds, in mesh order; empty if JAX does not know the parts."""
     found = []
     for sharding, (shape, _) in zip(made.output_shardings, program.results, strict=True):
         try:

@@ -103,7 +103,7 @@ def memory(seen):
     """no device holds more than two whole layers at once"""
     layer, batch, devices = seen.ws[0].size, seen.x.size, seen.mesh["dp"]
     gradients, activations = LAYERS * layer / devices, (LAYERS + 1) * batch / devices
-    right = 2 * layer + activations + gradients / 3  # most gradients come when fewer activations are left
+    right = 2 * layer + activations + gradients / 3  # when most gradients exist, few activations are left
     wrong = LAYERS * layer + activations
     expect_memory(seen, at_most=between(4 * right, 4 * wrong), by="program", arguments=False)
 

@@ -3,7 +3,7 @@
 kind: branch on size
 earns: 1.75 of 3.5
 fails: ag_same ag_order ag_hidden ag_memory
-says: slice of bfloat16[8192, 2048] is timed
+says: the timed program has slice of bfloat16[8192, 2048]
 """
 
 import jax

@@ -3,7 +3,7 @@
 kind: products of 1 by 1
 earns: 1.75 of 3.5
 fails: ag_same ag_order ag_hidden ag_memory
-says: is timed, collective_permute of bfloat16[11, 13] is judged
+says: where the judged program has collective_permute of bfloat16[11, 13]
 """
 
 import jax

@@ -3,7 +3,7 @@
 kind: operands of eight bits
 earns: 1.75 of 3.5
 fails: rs_same rs_order rs_hidden rs_memory
-says: convert of bfloat16[8192, 8192] is timed
+says: the timed program has convert of bfloat16[8192, 8192]
 """
 
 import jax

@@ -3,7 +3,7 @@
 kind: values of another round
 earns: 1.375 of 2
 fails: both_ag_same both_ag_fast
-says: slice of float32[8192, 4096] is timed, constant is judged
+says: the timed program has slice of float32[8192, 4096] where the judged program has constant
 """
 
 import jax

@@ -3,7 +3,7 @@
 kind: branch on size
 earns: 1.25 of 1.5
 fails: bucketed_overlap
-says: is timed, tanh of bfloat16[31, 19] is judged
+says: where the judged program has tanh of bfloat16[31, 19]
 """
 
 import jax

@@ -5,7 +5,7 @@ def einsum_rule(equation, placements):
     """The placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     operands, out = equation.split("->")
     terms = operands.split(",")
@@ -26,7 +26,7 @@ def elementwise_rule(op, placements):
     """The placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
     """
     places = set(placements)
     if len(places) > 1:

@@ -3,7 +3,7 @@
 kind: branch on size
 earns: 2.75 of 4.5
 fails: step_same step_memory step_time
-says: slice of bfloat16[3, 4096, 25, 128] is timed
+says: the timed program has slice of bfloat16[3, 4096, 25, 128]
 """
 
 import jax

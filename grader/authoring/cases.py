@@ -1,0 +1,109 @@
+"""Check the cases of plain functions: right answers exist, texts name the errors to raise, rounding costs no points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from grader.authoring.seeds import SEEDS
+from grader.common.observation import Outcome
+from grader.exercise import Cases, Exercise, Task
+from grader.expect import same_outcome, show_outcome, show_value
+from grader.judging.judge import judge_checks
+from grader.judging.plan import Ask, plan
+from grader.judging.seen import Answered, reference_outcome
+
+MORE_SEEDS = 12
+"""Draws with other seeds that are tried too, because the next term has another seed."""
+ULPS = 64
+"""Right programs that add up numbers in another order differ by this many units in the last place."""
+
+
+def case_problems(exercise: Exercise, seed: str) -> Iterator[str]:
+    """Yield a problem for each task whose cases no solution could pass, and for checks that rounding fails.
+
+    Args:
+        seed: the course's seed.
+    """
+    plans = [_of_cases(exercise, one) for one in (seed, *SEEDS[:MORE_SEEDS])]
+    found: dict[tuple[str, str], str] = {}
+    for ask, cases in chain.from_iterable(plans):
+        for case in ask.cases:
+            if problem := _problem(exercise, cases.task, reference_outcome(cases.task, case)):
+                found.setdefault((ask.task, problem), _named(case))
+    yield from (f"{task}: for {case} the reference {problem}" for (task, problem), case in found.items())
+    if not found:
+        yield from _rounding(exercise, plans[0])
+
+
+def _of_cases(exercise: Exercise, seed: str) -> list[tuple[Ask, Cases]]:
+    asks = plan(_with_cases(exercise), public=False, seed=seed)
+    return [(ask, ask.of) for ask in asks if isinstance(ask.of, Cases)]
+
+
+def _with_cases(exercise: Exercise) -> Exercise:
+    """Return the exercise with only the checks of plain functions, because drawing their inputs takes little time."""
+    checks = {name: check for name, check in exercise.checks.items() if isinstance(check.calls[0], Cases)}
+    return replace(exercise, checks=checks)
+
+
+def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
+    """Return a problem if no answer to a case is right, or if learners cannot know the right answer; else ''."""
+    if outcome.error == "NotPlain":
+        return "returns a value that cannot be compared: return numbers, texts, lists, tuples or dicts"
+    if outcome.error and outcome.error not in f"{exercise.statement}\n{task.fn.__doc__ or ''}":
+        return (
+            f"raises {outcome.error}: mend the reference or the case; if the error is right, name it in the statement "
+            "or the docstring"
+        )
+    if not same_outcome(outcome, outcome):
+        return f"{show_outcome(outcome)}, and no learner's answer can equal this value"
+    return ""
+
+
+def _rounding(exercise: Exercise, asks: list[tuple[Ask, Cases]]) -> Iterator[str]:
+    """Yield a problem for each check that fails a program whose floats differ from the reference's by rounding."""
+    for direction in (1, -1):
+        answered = [
+            Answered(ask, [_rounded(reference_outcome(cases.task, case), direction) for case in ask.cases])
+            for ask, cases in asks
+        ]
+        results = judge_checks(_with_cases(exercise), answered, public=False)
+        failed = [result.name for result in results if result.status == "failed"]
+        for name in failed:
+            yield (
+                f"{name}: the check fails a program whose floats differ from the reference's in the last digits, for "
+                "example from another order of operations: give expect_outcomes a larger rtol"
+            )
+        if failed:
+            return
+
+
+def _rounded(outcome: Outcome, direction: int) -> Outcome:
+    return outcome if outcome.error else replace(outcome, value=_off(outcome.value, direction))
+
+
+def _off(value: Any, direction: int) -> Any:
+    """Return a value with its floats moved by ULPS units in the last place.
+
+    Floats that are whole numbers do not change, because they may come from exact sums.
+    """
+    match value:
+        case bool():
+            return value
+        case float() if not value.is_integer():
+            return value + direction * ULPS * math.ulp(value)
+        case list():
+            return [_off(one, direction) for one in value]
+        case tuple() if type(value) is tuple:
+            return tuple(_off(one, direction) for one in value)
+        case dict():
+            return {key: _off(one, direction) for key, one in value.items()}
+    return value
+
+
+def _named(case: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={show_value(value)}" for name, value in case.items())

@@ -1,0 +1,105 @@
+"""Programs of the proof: the solution with one task replaced by a misconception or an alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.authoring.together import AT_ONCE, tried
+from grader.batch.grade import Grader
+from grader.common.observation import Observation
+from grader.course.answers import answers
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.course.statements import names_reached, statements
+from grader.exercise import Alternative, Exercise, Misconception
+from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.seen import Answered, Finding
+
+
+def submission_of(name: str, text: str, student: str = "verify") -> Submission:
+    return Submission(student, {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """The solution with one task replaced by a misconception or an alternative.
+
+    Attributes:
+        text: the source code.
+        known: the reference's findings for tasks that do not depend on the replaced task.
+        found: findings for the replaced task and the tasks that use it, from a process that ran several programs. Empty
+            if another program in this process may have changed the findings.
+    """
+
+    by: Misconception | Alternative
+    text: str
+    known: list[Answered]
+    found: list[Answered]
+
+
+def replaced_texts(
+    course: Course,
+    grader: Grader,
+    exercise: Exercise,
+    others: Sequence[Misconception | Alternative],
+    reference: list[Answered],
+) -> list[Replaced]:
+    """Run the solution with each misconception or alternative, several of them in one process. Store each
+    misconception's results for hints.
+
+    The solution runs last in each process. If its findings differ from ``reference``, all findings of the process are
+    dropped.
+
+    Args:
+        others: the misconceptions and alternatives.
+        reference: findings of the solution, from a process that ran no other program.
+    """
+    given, replaced = answers(course, exercise, "verify"), []
+    own = reference_source(exercise, given)
+    for start in range(0, len(others), AT_ONCE):
+        some = others[start : start + AT_ONCE]
+        texts = [reference_source(exercise, given, other) for other in some]
+        reaching = [tasks_reaching(exercise, other.of.name) for other in some]
+        asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
+        asks = [[a.ask for a in answered] for answered in asked]
+        *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
+        if not alike(last, asked[-1]):  # a program in this process has changed the results of later programs
+            found = [[]] * len(some)
+        for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
+            replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
+            if isinstance(other, Misconception):
+                grader.references.learn(exercise, other, answered)
+    return replaced
+
+
+def amounts(
+    grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
+) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
+    """Return (findings of right programs, findings of wrong programs), both by name."""
+    right, wrong = {"the reference": reference}, {}
+    for text in texts:
+        found = [*text.known, *text.found]
+        if not text.found:
+            found = grader.graded_and_public(submission_of(exercise.id, text.text), exercise.id, text.known)[2]
+        if isinstance(text.by, Misconception):
+            wrong[text.by.name] = found
+        else:
+            right[f"the alternative {text.by.name}"] = found
+    return right, wrong
+
+
+def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
+    """Return True if all findings have equal programs or, for plain Python tasks, equal outcomes."""
+    return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
+
+
+def _made(finding: Finding) -> str:
+    return finding.program if isinstance(finding, Observation) else repr(finding)
+
+
+def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
+    """Return the task ``changed`` and the tasks that use it, directly or through other functions."""
+    parts = statements(exercise, grading=True)
+    functions = {p.name: p.node for p in parts if p.kind in ("given", "helper", "task", "private") and p.name}
+    return {changed, *(t for t in exercise.tasks if changed in names_reached([functions[t]], functions))}

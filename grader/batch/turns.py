@@ -1,0 +1,58 @@
+"""Let only a few threads work at a time, in order. While a thread's child process sleeps, another thread may work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from threading import Condition
+from typing import Self
+
+
+class Turns:
+    """Turns (permissions to work), numbered from 0, that threads take in order. After ``__exit__``, no turn begins.
+
+    Args:
+        most: a turn begins only while fewer than ``most`` earlier turns are working.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._awake, self._next, self._stopped = most, 0, 0, False
+        self._changed = Condition()
+
+    @contextmanager
+    def turn(self, number: int) -> Iterator[None]:
+        """Wait until turn ``number`` may begin, and run the block. Raises CancelledError after ``__exit__``."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or (number == self._next and self._awake < self._most))
+            if self._stopped:
+                raise CancelledError
+            self._next, self._awake = self._next + 1, self._awake + 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Do not count the caller's turn as working during the block. The end of the block never waits for a turn."""
+        self._count(-1)
+        try:
+            yield
+        finally:
+            self._count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Let no further turn begin."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self._awake += change
+            self._changed.notify_all()

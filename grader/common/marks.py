@@ -1,0 +1,351 @@
+"""Marks of a program's values: the entries of arguments that a value depends on, on each device.
+
+An entry of an argument is one index of its first dimension, such as a micro-batch. Every operation passes on the marks
+of all its operands. Marks are exact where a device computes the index of a slice or of an update from constants and its
+own number, and where such a number decides which value a device takes. Where an operation may use only some of several
+entries, its result has the marks of all these entries, and a mark that says that the entries of this argument are not
+exact (vague). A choice that data decide has the marks of all values that it may take, without the vague mark. So a
+value may have too many marks, but it never has too few.
+
+Besides the marks of entries, a value has a mark for each value sent by a permute that it depends on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise
+from operator import and_, or_
+
+from grader.common.integers import Numbers, computed
+from grader.wire.operations import Body, Operation, Operations
+
+MOST_MARKS = 250_000  # largest number of marks of all values, with loops unrolled: about half a second
+MOST_ENTRIES = 64  # the largest first dimension whose entries have their own marks
+MOST_SENT = 256
+BY_ELEMENT = {
+    "abs", "add", "and", "clamp", "compare", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum",
+    "multiply", "negate", "not", "or", "power", "rsqrt", "select", "sqrt", "subtract", "tanh", "xor",
+}  # fmt: skip
+
+Marks = tuple[int, ...]  # bits: one set for each entry of the first dimension, or one set for the whole value
+
+
+class UnknownError(Exception):
+    """The walk is too long, or cannot follow the program."""
+
+
+def joined(marks: Iterable[int]) -> int:
+    return reduce(or_, marks, 0)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A value's marks on each device.
+
+    ``numbers``: on each device, the known integer that all elements equal; else None.
+    """
+
+    marks: tuple[Marks, ...]
+    numbers: Numbers | None = None
+
+
+@dataclass
+class Sent:
+    """A value that permutes send: its marks on each device, and the permutes."""
+
+    number: int
+    marks: tuple[int, ...]
+    permutes: list[Operation] = field(default_factory=list)
+
+
+class MarkWalk:
+    """Walk a program's operations in the order in which they run, and mark each value."""
+
+    def __init__(self, program: Operations, devices: int) -> None:
+        self.program, self.devices, self.count = program, devices, 0
+        self.at: dict[int, Held] = {}
+        self.sends = {
+            op.operands[0] for op in program.walk() if op.communication and op.communication.kind == "permute"
+        }
+        self.sent: list[Sent] = []
+        self.latest: dict[int, Sent] = {}  # by value
+        self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}  # by joined value: shape and marks of the parts
+        shapes = [program.values[value].shape for value in program.main.arguments]
+        counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
+        self.first = [
+            sum(counts[:i]) + i for i in range(len(counts) + 1)
+        ]  # the first mark of each argument: it is vague
+        self.fields = [(1 << stop) - (1 << start) for start, stop in pairwise(self.first)]
+        self.fields.append(-1 << self.first[-1])  # sent values
+
+    def arguments(self) -> list[Held]:
+        each = [tuple(1 << bit for bit in range(start + 1, stop)) or (0,) for start, stop in pairwise(self.first)]
+        return [Held((marks,) * self.devices) for marks in each]
+
+    def entries_in(self, marks: int, argument: int) -> int | None:
+        """Return, as bits, the entries of an argument that ``marks`` contains; None if these entries are not exact."""
+        found = (marks & self.fields[argument]) >> self.first[argument]
+        return None if found & 1 else found >> 1
+
+    def exact_sources(self, marks: int) -> bool:
+        """Return whether ``marks`` says exactly which sent values a value depends on."""
+        return not marks >> self.first[-1] & 1
+
+    def bits(self, number: int, *, arrived: bool = False) -> list[int]:
+        """Return each device's mark for its part of the sent value ``number``; if ``arrived``, for the data it gets."""
+        start = self.first[-1] + 1 + (2 * number + arrived) * self.devices
+        return [1 << bit for bit in range(start, start + self.devices)]
+
+    def vague(self, parts: Iterable[int]) -> int:
+        """Join the marks of all ``parts``; where the parts differ, add the mark for entries that are not exact."""
+        every = list(parts)
+        found, common = joined(every), reduce(and_, every, -1)
+        if found == common:
+            return found
+        return found | joined(field & -field for field in self.fields if field & found & ~common)
+
+    # values
+
+    def put(self, values: Sequence[int], held: Sequence[Held]) -> None:
+        self.count += 1 + sum(len(marks) for one in held for marks in one.marks)  # 1: a loop may carry no values
+        if self.count > MOST_MARKS:
+            raise UnknownError
+        for value, one in zip(values, held, strict=True):
+            self.at[value] = self.marked(value, one) if value in self.sends else one
+
+    def marked(self, value: int, held: Held) -> Held:
+        """Add new marks to a value that a permute may send: the marks that stand for this value itself."""
+        if len(self.sent) == MOST_SENT:
+            raise UnknownError
+        sent = Sent(len(self.sent), tuple(joined(marks) for marks in held.marks))
+        self.sent.append(sent)
+        self.latest[value] = sent
+        return Held(_with(held.marks, self.bits(sent.number)), held.numbers)
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        return self.program.values[value].shape
+
+    def each(self, make: Callable[[int], Marks]) -> Held:
+        return Held(tuple(make(device) for device in range(self.devices)))
+
+    # operations
+
+    def body(self, body: Body, brought: Sequence[Held]) -> list[Held]:
+        self.put(body.arguments, brought)
+        for op in body.operations:
+            self.put(op.results, self.made(op, [self.at[value] for value in op.operands]))
+        return [self.at[value] for value in body.results]
+
+    def made(self, op: Operation, brought: list[Held]) -> list[Held]:
+        """Return the marks of an operation's results."""
+        if op.communication is not None:
+            return self.moved(op, brought)
+        if op.name == "while":
+            return self.loop(op, brought)
+        if op.name in ("case", "if"):
+            return self.branches(op, brought[0])
+        if op.name == "optimization_barrier":
+            return brought
+        if len(op.results) == 1:
+            if (numbers := computed(op, self.program, [held.numbers for held in brought])) is not None:
+                return [Held(((0,),) * self.devices, numbers)]
+            if (rule := _RULES.get(op.name)) is not None:
+                return [rule(self, op, brought)]
+        return [self.union(brought)] * len(op.results)
+
+    def union(self, brought: Sequence[Held]) -> Held:
+        """Return marks for a value that depends on all operands, but perhaps not on all of their entries."""
+        return self.each(lambda d: (joined(self.vague(held.marks[d]) for held in brought),))
+
+    def some(self, brought: Sequence[Held]) -> Held:
+        """Return marks for a value that depends on the operands, but perhaps not on all of them."""
+        return self.each(lambda d: (self.vague(part for held in brought for part in held.marks[d]),))
+
+    def everywhere(self, op: Operation, brought: list[Held]) -> Held:
+        """Return marks for a value that is made from the parts on all devices."""
+        parts = [part for held in brought for marks in held.marks for part in marks]
+        return Held(((self.vague(parts),),) * self.devices)
+
+    def moved(self, op: Operation, brought: list[Held]) -> list[Held]:
+        assert op.communication is not None
+        if op.communication.kind == "permute":
+            sent = self.latest[op.operands[0]]
+            sent.permutes.append(op)
+            senders = {target: source for source, target in op.communication.groups}
+            held = self.each(lambda d: brought[0].marks[senders[d]] if d in senders else (0,))
+            return [Held(_with(held.marks, self.bits(sent.number, arrived=True)))]
+        return [self.everywhere(op, brought)] * len(op.results)
+
+    def loop(self, op: Operation, brought: list[Held]) -> list[Held]:
+        if op.rounds is None:
+            raise UnknownError
+        for _ in range(op.rounds):
+            brought = self.body(op.bodies[1], brought)
+        return brought
+
+    def permuted(self) -> int:
+        return sum(len(sent.permutes) for sent in self.sent)
+
+    def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
+        """Return for each device the branches that it may take.
+
+        As in XLA, the last branch runs if a number has no branch.
+        """
+        last = len(op.bodies) - 1
+        if numbers is None:
+            return [set(range(last + 1))] * self.devices
+        if op.name == "if":
+            return [{0 if n else 1} for n in numbers]
+        return [{n if 0 <= n <= last else last} for n in numbers]
+
+    def branches(self, op: Operation, which: Held) -> list[Held]:
+        """Return the results of the branch that each device takes, or of all branches if the branch is unknown."""
+        before, last = self.permuted(), len(op.bodies) - 1
+        taken = self.taken(op, which.numbers)
+        run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}
+        if len(run) > 1 and self.permuted() > before:
+            raise UnknownError  # some devices may not take part in the permute
+        if len(run) == 1:
+            return next(iter(run.values()))
+        offered = [[run[n][i] if n in run else None for n in range(last + 1)] for i in range(len(op.results))]
+        return [self.choice(values, taken, which) for values in offered]
+
+    def choice(self, offered: Sequence[Held | None], taken: Sequence[set[int]], which: Held) -> Held:
+        """Return the joined marks of the deciding value ``which`` and of the values that each device may take."""
+
+        def chosen(d: int) -> Marks:
+            return _rows([(joined(which.marks[d]),), *(held.marks[d] for n in taken[d] if (held := offered[n]))])
+
+        return self.each(chosen)
+
+    def by_element(self, op: Operation, brought: list[Held]) -> Held:
+        if op.name == "select" and (numbers := brought[0].numbers) is not None:
+            return self.choice(brought[1:], [{0 if n else 1} for n in numbers], brought[0])
+        return self.each(lambda d: _rows([held.marks[d] for held in brought]))
+
+    # entries of the first dimension
+
+    def entries(self, value: int) -> int:
+        """Return the number of entries of a value, if each entry may have its own marks; else 0."""
+        shape = self.shape(value)
+        return shape[0] if shape and shape[0] <= MOST_ENTRIES else 0
+
+    def unsharded(self, op: Operation, brought: list[Held]) -> Held:
+        self.parts[op.results[0]] = self.shape(op.operands[0]), brought[0]
+        return self.everywhere(op, brought)
+
+    def sharded(self, op: Operation, brought: list[Held]) -> Held:
+        """Return the marks of each device's part. If dimension 0 is not cut, each part keeps all entries.
+
+        If the array was joined from parts along the mesh's only axis, each device gets back the marks of its part.
+        """
+        whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
+        before, held = self.parts.get(op.operands[0], ((), None))
+        alone = sum(size > 1 for size in self.program.mesh.values()) == 1
+        if held and alone and before == part and math.prod(whole) == math.prod(part) * self.devices:
+            return held
+        return brought[0] if whole[:1] == part[:1] else self.union(brought)
+
+    def reshaped(self, op: Operation, brought: list[Held]) -> Held:
+        before, after = self.entries(op.operands[0]), self.entries(op.results[0])
+        old, new = (math.prod(self.shape(value)[1:]) for value in (op.operands[0], op.results[0]))
+        if not (before and after and old and new):
+            return self.union(brought)
+        spans = [(i * new // old, -(-(i + 1) * new // old)) for i in range(after)]
+        return self.each(lambda d: tuple(joined(_part(brought[0].marks[d], *span)) for span in spans))
+
+    def starts(self, op: Operation, index: Numbers | None, size: int) -> Numbers | None:
+        """Return the first entry that each device takes or replaces; None if unknown.
+
+        As in XLA, a start that is out of range is moved to the nearest start in range.
+        """
+        entries = self.entries(op.operands[0])
+        most = entries - size
+        numbers = (op.start,) * self.devices if op.start is not None else index
+        return None if numbers is None or not entries or most < 0 else tuple(min(max(n, 0), most) for n in numbers)
+
+    def cut(self, op: Operation, brought: list[Held]) -> Held:
+        """Return the marks of the entries that a slice or gather takes."""
+        size = 1 if op.entry else self.entries(op.results[0])
+        known = op.entry or op.name == "dynamic_slice"
+        starts = self.starts(op, brought[1].numbers if known and len(brought) > 1 else None, size)
+        if starts is None:
+            return self.union(brought)
+        part = self.each(lambda d: _part(brought[0].marks[d], starts[d], starts[d] + size))
+        return self.by_element(op, [part, self.union(brought[1:])])
+
+    def written(self, op: Operation, brought: list[Held]) -> Held:
+        """Return the marks of an array after some of its entries are replaced."""
+        shape = self.shape(op.operands[1])
+        size, index = (shape[0] if shape else 0), (brought[2].numbers if len(brought) > 2 else None)
+        starts = self.starts(op, index, size)
+        if starts is None:
+            return self.some(brought)
+        whole = shape[1:] == self.shape(op.operands[0])[1:]
+        return self.replaced(op, brought[0], brought[1] if whole else self.union(brought), starts, size)
+
+    def scattered(self, op: Operation, brought: list[Held]) -> Held:
+        """Return the marks of an array after a scatter. A scatter to an index that is out of range writes nothing."""
+        if not op.entry or brought[1].numbers is None or not self.entries(op.operands[0]):
+            return self.some(brought)
+        return self.replaced(op, brought[0], self.union(brought[2:]), brought[1].numbers, 1)
+
+    def replaced(self, op: Operation, held: Held, new: Held, starts: Numbers, size: int) -> Held:
+        n = self.entries(op.operands[0])
+
+        def marks(d: int) -> Marks:
+            old, start = list(_spread(held.marks[d], n)), starts[d]
+            if 0 <= start < n:
+                old[start : start + size] = _spread(new.marks[d], size)
+            return tuple(old)
+
+        return self.each(marks)
+
+    def concatenated(self, op: Operation, brought: list[Held]) -> Held:
+        counts = [self.entries(value) for value in op.operands]
+        if len(counts) < 2 or not all(counts) or sum(counts) != self.entries(op.results[0]):
+            return self.union(brought)
+        parts = list(zip(brought, counts, strict=True))
+        return self.each(lambda d: tuple(mark for held, n in parts for mark in _spread(held.marks[d], n)))
+
+    def same(self, op: Operation, brought: list[Held]) -> Held:
+        return Held(self.union(brought).marks, brought[0].numbers)
+
+
+def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
+    """Add one mark to all entries on each device."""
+    return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
+
+
+def _spread(marks: Marks, count: int) -> Marks:
+    return marks if len(marks) == count else marks * count
+
+
+def _part(marks: Marks, start: int, stop: int) -> Marks:
+    return marks if len(marks) == 1 else marks[start:stop] or (0,)
+
+
+def _rows(marks: Sequence[Marks]) -> Marks:
+    """Join the marks of several values, entry by entry."""
+    count = max(map(len, marks))
+    return tuple(map(joined, zip(*(_spread(one, count) for one in marks), strict=True)))
+
+
+_Rule = Callable[[MarkWalk, Operation, list[Held]], Held]
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(BY_ELEMENT, MarkWalk.by_element),
+    "broadcast_in_dim": MarkWalk.same,
+    "concatenate": MarkWalk.concatenated,
+    "dynamic_slice": MarkWalk.cut,
+    "dynamic_update_slice": MarkWalk.written,
+    "gather": MarkWalk.cut,
+    "reshape": MarkWalk.reshaped,
+    "reshard": MarkWalk.everywhere,
+    "scatter": MarkWalk.scattered,
+    "shard": MarkWalk.sharded,
+    "slice": MarkWalk.cut,
+    "unshard": MarkWalk.unsharded,
+}

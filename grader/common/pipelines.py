@@ -1,0 +1,168 @@
+"""A pipeline's ticks (rounds of permutes): from which entries of arguments each device computed the data that it sends.
+
+The data that permutes send have marks (``grader.common.marks``): the entries that they depend on, and the data of
+earlier permutes that they depend on. From the marks, ``pipelines`` finds which device sent the data of a tick, and
+whether any result of the program depends on the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+from grader.common.marks import MarkWalk, Sent, UnknownError, joined
+from grader.wire.operations import Operations
+
+MOST_DEVICES = 16
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The data that one device sends in a tick.
+
+    Attributes:
+        entries: for each argument of the pipeline, the entries that the data depend on, as spans [start, stop); None
+            if they are not known exactly.
+        sources: the devices whose data of the previous tick the data depend on; empty if they are not known exactly.
+        used: whether a result of the program depends on the data.
+    """
+
+    entries: tuple[tuple[Span, ...] | None, ...]
+    sources: tuple[int, ...]
+    used: bool
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline of ticks: in each tick, permutes send data that depend on data of the previous tick.
+
+    Attributes:
+        arguments: names of the program's arguments whose entries go through the pipeline.
+        axes: the mesh axes that the data move along.
+        lines: the line of each tick's permutes in the learner's source.
+        ticks: the work of each device, by tick. If results depend on the data of the last permutes, one more tick has
+            the data that each device receives.
+    """
+
+    arguments: tuple[str, ...]
+    axes: tuple[str, ...]
+    lines: tuple[int | None, ...]
+    ticks: tuple[tuple[Work, ...], ...]
+
+
+def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
+    """Return the pipelines of two or more ticks, in program order, without repeats.
+
+    A chain of permutes is a pipeline if different entries of an argument go through it: some of the sent data that
+    results depend on have no entry in common. If there is no pipeline, or if the walk cannot follow the program, the
+    list is empty.
+
+    Args:
+        names: names of the program's arguments.
+    """
+    if (devices := math.prod(program.mesh.values())) > MOST_DEVICES:
+        return []
+    walk = MarkWalk(program, devices)
+    if not walk.sends:
+        return []
+    try:
+        results = walk.body(program.main, walk.arguments())
+    except UnknownError:
+        return []
+    used = joined(part for held in results for marks in held.marks for part in marks)
+    found = (_Lane(walk, lane, used).pipeline(names) for lane in _lanes(walk) if len(lane) > 1)
+    return list({(p.arguments, p.ticks): p for p in found if p is not None}.values())
+
+
+def _lanes(walk: MarkWalk) -> list[list[Sent]]:
+    """Return chains of sent values. Each value may depend on the previous one in its chain."""
+    found: list[list[Sent]] = []
+    for sent in walk.sent:
+        if sent.permutes:
+            lane = next((lane for lane in found if joined(sent.marks) & joined(walk.bits(lane[-1].number))), None)
+            if lane is None:
+                found.append(lane := [])
+            lane.append(sent)
+    return found
+
+
+def _sources(walk: MarkWalk, before: Sent, sent: Sent) -> list[tuple[int, ...]]:
+    """Return for each device the devices on whose parts of ``before`` its part of ``sent`` depends; () if unknown."""
+    bits = walk.bits(before.number)
+    return [tuple(d for d, bit in enumerate(bits) if walk.exact_sources(m) and m & bit) for m in sent.marks]
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """A chain of values that permutes send, one after another. ``used``: the marks of all results of the program."""
+
+    walk: MarkWalk
+    sent: list[Sent]
+    used: int
+
+    def pipeline(self, names: Sequence[str]) -> Pipeline | None:
+        """Return the chain as a pipeline; None if no argument's entries go through the chain."""
+        useful = [[bool(self.used & bit) for bit in self.walk.bits(sent.number)] for sent in self.sent]
+        arguments, entries = [], []
+        for number, name in enumerate(names):
+            sets = [[self.walk.entries_in(marks, number) for marks in sent.marks] for sent in self.sent]
+            if _differ(sets, useful):
+                arguments.append(name)
+                entries.append([[None if one is None else _spans(one) for one in row] for row in sets])
+        if not arguments:
+            return None
+        ticks = self.ticks(entries, useful)
+        lines = tuple(sent.permutes[0].line for sent in self.sent)
+        return Pipeline(tuple(arguments), self.axes(), lines, (*ticks, *self.arrived(ticks[-1])))
+
+    def axes(self) -> tuple[str, ...]:
+        moved = [op.communication for sent in self.sent for op in sent.permutes]
+        return tuple(dict.fromkeys(axis for one in moved if one is not None for axis in one.axes))
+
+    def ticks(self, entries: Sequence[Any], useful: Sequence[Sequence[bool]]) -> list[tuple[Work, ...]]:
+        """Return the work of each tick. ``entries``: for each argument, tick and device, the entries as spans."""
+        sources = [[()] * self.walk.devices, *(_sources(self.walk, *pair) for pair in pairwise(self.sent))]
+        return [
+            tuple(map(Work, zip(*(of[tick] for of in entries), strict=True), sources[tick], useful[tick]))
+            for tick in range(len(self.sent))
+        ]
+
+    def arrived(self, last: Sequence[Work]) -> list[tuple[Work, ...]]:
+        """Return one more tick if results depend on the data of the last permutes: the data that arrive."""
+        sent = self.sent[-1]
+        used = [bool(self.used & bit) for bit in self.walk.bits(sent.number, arrived=True)]
+        moved = [op.communication for op in sent.permutes]
+        pairs = sorted({pair for one in moved if one is not None for pair in one.groups})
+        senders = [tuple(source for source, target in pairs if target == d) for d in range(len(last))]
+        empty = (((),) * len(last[0].entries),)
+        works = [
+            Work(tuple(map(_together, zip(*empty, *(last[s].entries for s in of), strict=True))), of, use and bool(of))
+            for of, use in zip(senders, used, strict=True)
+        ]
+        return [tuple(works)] if any(work.used for work in works) else []
+
+
+def _differ(sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
+    """Return whether two of the data that results depend on have known entries and no entry in common."""
+    pairs = zip(sets, useful, strict=True)
+    found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}
+    return any(not one & other for one, other in combinations(found, 2))
+
+
+def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | None:
+    """Return the spans of the entries in any of the parts; None if a part is not known exactly."""
+    known = [part for part in parts if part is not None]
+    entries = joined(1 << n for part in known for span in part for n in range(*span))
+    return _spans(entries) if len(known) == len(parts) else None
+
+
+def _spans(entries: int) -> tuple[Span, ...]:
+    """Return the spans of successive entries in a set of bits."""
+    numbers = [n for n in range(entries.bit_length()) if entries >> n & 1]
+    starts = [n for n in numbers if n - 1 not in numbers]
+    stops = [n + 1 for n in numbers if n + 1 not in numbers]
+    return tuple(zip(starts, stops, strict=True))

@@ -1,0 +1,71 @@
+"""Compare two programs by all that they send, multiply and return."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from grader.common.observation import Collective, Observation, Outcome
+from grader.expect import same_outcome
+from grader.judging.seen import Answered, Finding
+from grader.wire.frames import wide
+
+Pairs = Sequence[tuple[Finding, Finding | None]]
+"""What two programs show for equal asks. The second is None if the second program was not asked."""
+
+
+def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
+    """Return each finding of the first program for this task, with the second program's finding for an equal
+    request."""
+    others = {answer.ask.same: answer.finding for answer in other}
+    return [(a.finding, others.get(a.ask.same)) for a in one if a.ask.task == task]
+
+
+def likeness(pairs: Pairs) -> tuple[bool, ...]:
+    """Return three booleans: whether both programs have equal collectives, equal matmuls and equal results."""
+    if plain := _outcome_pairs(pairs):
+        return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
+    seen = _observed(pairs)
+    sent = all(sorted(_traffic(a.collectives)) == sorted(_traffic(b.collectives)) for a, b in seen)
+    return sent, all(_matmuls(a) == _matmuls(b) for a, b in seen), all(_results(a, b) for a, b in seen)
+
+
+def shared_traffic(pairs: Pairs) -> float:
+    """Return the fraction of the collectives of both programs that occur in both; 1 if neither program has
+    collectives."""
+    shared = every = 0
+    for one, other in _observed(pairs):
+        a, b = Counter(_traffic(one.collectives)), Counter(_traffic(other.collectives))
+        shared, every = shared + 2 * (a & b).total(), every + a.total() + b.total()
+    return shared / every if every else 1.0
+
+
+def _observed(pairs: Pairs) -> list[tuple[Observation, Observation]]:
+    return [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
+
+
+def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
+    """Return pairs of outcomes of functions that are not sharded programs: one pair for each case."""
+    lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
+    return [pair for a, b in lists for pair in zip(a, b, strict=True)]
+
+
+def _traffic(collectives: Sequence[Collective]) -> list[tuple]:
+    return [(c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in collectives]
+
+
+def _matmuls(seen: Observation) -> list[int]:
+    return sorted(op.flops for op in seen.operations.walk() if op.flops) if seen.operations else []
+
+
+def _results(a: Observation, b: Observation) -> bool:
+    pairs = [(x, y) for of, other in zip(a.outputs, b.outputs, strict=False) for x, y in zip(of, other, strict=False)]
+    shards = [(wide(s), wide(t)) for x, y in pairs for s, t in zip(x.shards, y.shards, strict=False)]
+    return all(s.shape == t.shape and _close(s, t) for s, t in shards)
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    size = np.max(np.abs(b), initial=0, where=np.isfinite(b))
+    return np.allclose(a, b, rtol=0, atol=1e-3 * size, equal_nan=True)

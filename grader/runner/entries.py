@@ -1,0 +1,41 @@
+"""Entries of an array's first dimension that an operation takes or replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from grader.runner.admission import shaped
+
+
+def start_of(op: Any) -> int | None:
+    """Return a slice's first index of dimension 0; None for strides, and for other operations."""
+    if op.name != "stablehlo.slice":
+        return None
+    starts, strides = (list(ir.DenseI64ArrayAttr(op.attributes[of])) for of in ("start_indices", "strides"))
+    return starts[0] if starts and strides[0] == 1 else None
+
+
+def is_entry(op: Any) -> bool:
+    """Return whether the operation takes (gather) or replaces (scatter) one whole entry of dimension 0."""
+    if op.name == "stablehlo.gather":
+        about: Any = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+        dims, named = about.collapsed_slice_dims, about.start_index_map
+        moved, whole = shaped(op.results[0].type)[0], shaped(op.operands[0].type)[0]
+    elif op.name == "stablehlo.scatter" and len(op.operands) == 3 and _replaces(op):
+        about = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+        dims, named = about.inserted_window_dims, about.scattered_dims_to_operand_dims
+        moved, whole = shaped(op.operands[2].type)[0], shaped(op.operands[0].type)[0]
+    else:
+        return False
+    index, _ = shaped(op.operands[1].type)
+    return list(dims) == list(named) == [0] and index in ((), (1,)) and moved == whole[1:]
+
+
+def _replaces(op: Any) -> bool:
+    """Return whether a scatter writes the new value, without combining it with the old one."""
+    (block,) = op.regions[0].blocks
+    (last, *others) = list(block.operations)
+    return not others and list(last.operands) == [block.arguments[1]]

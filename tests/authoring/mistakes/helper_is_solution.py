@@ -1,0 +1,43 @@
+# Mistake: a public helper does what the task asks for
+# Message: learners get first_row, and a call of it is a whole solution of helper_is_solution
+"""# Blocks
+
+Where a device's block begins.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.helper
+def first_row(index, rows, devices):
+    return index * (rows // devices)
+
+
+@exercise.function(hints=["How long is a block?", "Multiply by the index."])
+def helper_is_solution(rows, devices, index):
+    """Return the first row of a device's block."""
+    of_here = rows // devices * index
+    return of_here
+
+
+def draw(rng):
+    return [{"rows": 12 * n, "devices": n, "index": n - 1} for n in rng.integers(2, 9, 9).tolist()]
+
+
+blocks = exercise.cases(helper_is_solution, public=[{"rows": 12, "devices": 4, "index": 2}], hidden=draw)
+
+
+@exercise.check(blocks, points=1, public=True)
+def helper_is_solution_value(seen):
+    """the first row of each block"""
+    expect_outcomes(seen, ints=True)
+    assert first_row(0, 12, 4) == 0
+
+
+@exercise.misconception(fails=helper_is_solution_value)
+def helper_is_solution_end(rows, devices, index):
+    """You returned the end of the block."""
+    return (index + 1) * rows // devices

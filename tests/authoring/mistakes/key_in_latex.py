@@ -1,0 +1,28 @@
+# Mistake: the statement has the formula of a key in LaTeX
+# Message: key_in_latex: the statement shows the answer of key_in_latex: 2 * I ** 2 / X
+"""# Bytes
+
+How much a device holds: $\\frac{2 I^2}{X}$.
+"""
+
+from grader.exercise import Exercise, Scenario
+
+exercise = Exercise()
+SIZES = [4096, 5120, 6144, 7168, 8192, 9216, 10240, 11264]
+
+
+@exercise.number(
+    points=1, unit="MiB", params={"I": SIZES, "X": [4, 8]}, hints=["Which part?", "Divide by X."]
+)
+def key_in_latex(I, X):
+    """`A` is bfloat16[{{ I }}, {{ I }}], sharded over an axis of {{ X }} devices. How many MiB does a device hold?"""
+    return 2 * I * I / X
+
+
+@exercise.misconception(of=key_in_latex)
+def key_in_latex_of_float32(I, X):
+    """You counted 4 bytes for an element: bfloat16 has 2."""
+    return 4 * I * I / X
+
+
+exercise.scenario(key_in_latex, lambda I, X: Scenario(mesh={"x": X}, arrays=[((I, I), ("x", None))]))

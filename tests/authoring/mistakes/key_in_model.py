@@ -1,0 +1,32 @@
+# Mistake: the model of a question is the formula of its key
+# Message: model= of key_in_model shows the answer of key_in_model: I * I * 2 / X; learners read this line
+"""# Bytes
+
+How much a device holds.
+"""
+
+from grader.exercise import Exercise, Scenario
+
+exercise = Exercise()
+SIZES = [4096, 5120, 6144, 7168, 8192, 9216, 10240, 11264]
+
+
+@exercise.number(
+    points=1,
+    unit="MiB",
+    params={"I": SIZES, "X": [4, 8]},
+    hints=["Which part?", "Divide by X."],
+    model="bytes = I · I · 2 / X",
+)
+def key_in_model(I, X):
+    """`A` is bfloat16[{{ I }}, {{ I }}], sharded over an axis of {{ X }} devices. How many MiB does a device hold?"""
+    return 2 * I * I / X
+
+
+@exercise.misconception(of=key_in_model)
+def key_in_model_of_float32(I, X):
+    """You counted 4 bytes for an element: bfloat16 has 2."""
+    return 4 * I * I / X
+
+
+exercise.scenario(key_in_model, lambda I, X: Scenario(mesh={"x": X}, arrays=[((I, I), ("x", None))]))

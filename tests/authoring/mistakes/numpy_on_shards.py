@@ -1,0 +1,54 @@
+# Mistake: a check calls NumPy on seen.out
+# Message: use its .value, the whole NumPy array, or compare it with expect_close
+"""# Gather
+
+Every device gets the whole of A.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_collectives, expect_spec
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}])
+
+
+@exercise.task(hints=["Who has the other rows?", "Almost the line: all_gather."])
+def numpy_on_shards(a, *, mesh):
+    """Gather A[I_X, J] into A[I, J]."""
+    local = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+called = exercise.call(
+    numpy_on_shards, a=normal("I", "J", spec=P("x", None)), dims={"I": 12, "J": 5}, hidden_dims={"I": 20, "J": 7}
+)
+
+
+@exercise.check(called, points=1, public=True)
+def numpy_on_shards_value(seen):
+    """every device holds the whole of A"""
+    assert np.allclose(seen.out, seen.a)
+    expect_spec(seen.out, P())
+
+
+@exercise.check(called, points=1, after=numpy_on_shards_value)
+def numpy_on_shards_traffic(seen):
+    """one all-gather over x and no other collective"""
+    expect_collectives(seen, all_gather={"x": 1})
+
+
+@exercise.misconception(fails=numpy_on_shards_value)
+def numpy_on_shards_zeros(a, *, mesh):
+    """You returned zeros."""
+    return jnp.zeros_like(a)
+
+
+@exercise.misconception(fails=numpy_on_shards_traffic)
+def numpy_on_shards_twice(a, *, mesh):
+    """You gathered, and took the largest of equal values."""
+    local = lambda a: jax.lax.pmax(jax.lax.all_gather(a, "x", axis=0, tiled=True), "x")
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)

@@ -1,0 +1,27 @@
+# Mistake: an option names letters of other options, whose order is drawn
+# Message: option_names_letters: the option 'nothing' says 'A', which could mean another option
+"""# Which collective
+
+What a matmul needs.
+"""
+
+from grader.exercise import Exercise
+
+exercise = Exercise()
+
+
+@exercise.choice(
+    points=0.5,
+    params={"cut": ["rows", "columns"]},
+    options={"gather": "an all-gather", "reduce": "an all-reduce", "nothing": "both A and B"},
+    hints=["Who has the terms of a sum?", "Look at the contracted dimension."],
+)
+def option_names_letters(cut):
+    """`A` is cut by {{ cut }} and `B` is whole or cut likewise. What does `A @ B` need?"""
+    return "nothing" if cut == "rows" else "reduce"
+
+
+@exercise.misconception(of=option_names_letters)
+def option_names_letters_gather(cut):
+    """You gathered A first."""
+    return "gather"

@@ -1,0 +1,36 @@
+# Mistake: the reference returns a set
+# Message: the reference returns a value that cannot be compared: return numbers, texts, lists, tuples or dicts
+"""# Blocks
+
+Where a block begins.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function(hints=["How long is a block?", "Multiply by the index."])
+def result_is_a_set(rows, devices, index):
+    """The first row of a device's block."""
+    return {rows // devices * index}
+
+
+def draw(rng):
+    return [{"rows": 12 * n, "devices": n, "index": n - 1} for n in rng.integers(2, 9, 9).tolist()]
+
+
+blocks = exercise.cases(result_is_a_set, public=[{"rows": 12, "devices": 4, "index": 2}], hidden=draw)
+
+
+@exercise.check(blocks, points=1, public=True)
+def result_is_a_set_value(seen):
+    """the first row of each block"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=result_is_a_set_value)
+def result_is_a_set_end(rows, devices, index):
+    """You returned the end of the block."""
+    return {rows}

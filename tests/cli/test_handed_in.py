@@ -1,0 +1,26 @@
+"""The submissions of a batch, as the commands of the staff read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.batch import store
+from grader.cli.handed_in import handed_in
+from grader.intake.parsers import Parsers
+from tests.handed_in import write
+from tests.made_up import made_up
+
+
+def test_a_submission_that_is_read_again_belongs_to_the_same_student(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large class does not fit into memory, so the grader reads submissions again when it grades them."""
+    monkeypatch.setattr(store, "MOST_HELD", 0)
+    course = made_up(tmp_path / "course")
+    write(tmp_path / "class" / "ada" / "bob_x1_gather.py", b"x = 1\n")
+    write(tmp_path / "class" / "bob" / "x1_gather.py", b"x = 2\n")
+    work = handed_in(course, [tmp_path / "class"], str, Parsers())
+    assert [work.submissions[student].student for student in ("ada", "bob")] == ["ada", "bob"]
+    assert work.signed == {"ada": "bob_x1_gather.py names bob"}

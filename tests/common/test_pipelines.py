@@ -1,0 +1,268 @@
+"""Ticks of pipelines: programs that JAX traced, followed from the entries of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.common.pipelines import Pipeline, pipelines
+from grader.wire.operations import Body, Operation, Value
+from tests.clock.programs import read
+
+N, M, D = 4, 5, 16
+SHAPES = [((N * D, D), P("pp")), ((M, 3, D), P())]
+ON = [(s, s + 1) for s in range(N - 1)]
+
+
+def found(local: Callable, mesh: dict[str, int] | None = None) -> list[Pipeline]:
+    return pipelines(read(local, SHAPES, P("pp"), mesh=mesh or {"pp": N}), ["w", "x"])
+
+
+def grid(pipeline: Pipeline) -> list[str]:
+    """Return a line of text for each tick: the entries of each device's data, in brackets if no result needs them."""
+
+    def cell(work) -> str:
+        text = " ".join(
+            "?" if of is None else ",".join(f"{a}:{b}" if b > a + 1 else str(a) for a, b in of) or "."
+            for of in work.entries
+        )
+        return text if work.used else f"({text})"
+
+    return ["  ".join(map(cell, tick)) for tick in pipeline.ticks]
+
+
+def pipe(w, x, *, ticks=M + N - 1, takes=lambda tick: tick, to=ON):
+    """Run one matmul on each device, in a loop over ticks."""
+    me = lax.axis_index("pp")
+
+    def tick(t, carry):
+        held, out = carry
+        made = jnp.where(me == 0, x[takes(t)], held) @ w
+        return lax.ppermute(made, "pp", to), out.at[t - (N - 1)].set(made)
+
+    out = lax.fori_loop(0, ticks, tick, (jnp.ones(x.shape[1:], x.dtype), jnp.zeros_like(x)))[1]
+    return jnp.where(me == N - 1, out, 0)[None]
+
+
+def test_each_tick_moves_a_micro_batch_to_the_next_device_through_its_matmul() -> None:
+    (pipeline,) = found(pipe)
+    assert pipeline.arguments == ("x",) and pipeline.axes == ("pp",) and len(pipeline.lines) == M + N - 1
+    assert grid(pipeline) == [
+        "0  (.)  (.)  (.)",
+        "1  0  (.)  (.)",
+        "2  1  0  (.)",
+        "3  2  1  0",
+        "4  3  2  1",
+        "(4)  4  3  2",
+        "(4)  (4)  4  3",
+        "(4)  (4)  (4)  4",
+    ]
+    assert [work.sources for work in pipeline.ticks[3]] == [(), (0,), (1,), (2,)]
+
+
+def test_a_pipeline_without_its_last_ticks_loses_micro_batches() -> None:
+    (pipeline,) = found(lambda w, x: pipe(w, x, ticks=M))
+    assert grid(pipeline)[-1] == "(4)  (3)  (2)  1" and len(pipeline.ticks) == M
+
+
+def test_micro_batches_in_a_wrong_order_are_shown_in_this_order() -> None:
+    (pipeline,) = found(lambda w, x: pipe(w, x, takes=lambda tick: M - 1 - jnp.minimum(tick, M - 1)))
+    assert grid(pipeline)[:2] == ["4  (.)  (.)  (.)", "3  4  (.)  (.)"]
+
+
+def test_rows_of_one_array_are_shown_as_ranges() -> None:
+    def rows(w, x):
+        me, held, total = lax.axis_index("pp"), jnp.ones((3, D), x.dtype), 0
+        for t in range(N):
+            part = lax.dynamic_slice(x.reshape(M * 3, D), (t * 3, 0), (3, D))
+            held = lax.ppermute(jnp.where(me == 0, part, held) @ w, "pp", ON)
+            total += held
+        return total
+
+    shapes = [SHAPES[0], ((M * 3, D), P())]
+    program = read(lambda w, x: rows(w, x.reshape(M, 3, D)), shapes, P("pp"), mesh={"pp": N})
+    (pipeline,) = pipelines(program, ["w", "x"])
+    assert grid(pipeline)[1:3] == ["3:6  0:3  .  (.)", "6:9  3:6  0:3  (.)"]
+
+
+def test_the_data_that_arrive_last_are_one_more_tick() -> None:
+    def unrolled(w, x):
+        me, held, outs = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), []
+        for t in range(N):
+            held = lax.ppermute(jnp.where(me == 0, x[t], held) @ w, "pp", ON)
+            outs.append(jnp.where(me == N - 1, held, 0))
+        return outs[-2] + outs[-1]
+
+    (pipeline,) = found(unrolled)
+    assert grid(pipeline) == [
+        "0  (.)  (.)  (.)",
+        "1  0  (.)  (.)",
+        "(2)  1  0  (.)",
+        "(3)  (2)  1  (0)",
+        "(.)  (3)  (2)  1",
+    ]
+    assert len(pipeline.lines) == N and pipeline.ticks[-1][3].sources == (2,)
+
+
+def test_a_stash_gives_back_what_was_put_into_its_slot() -> None:
+    def stashed(w, x):
+        me, stash, held = lax.axis_index("pp"), jnp.zeros((2, *x.shape[1:]), x.dtype), jnp.ones(x.shape[1:], x.dtype)
+        for t in range(M):
+            stash = stash.at[t % 2].set(jnp.where(me == 0, x[t], held))
+            held = lax.ppermute(stash[(t + 1) % 2] @ w, "pp", ON)
+        return held
+
+    (pipeline,) = found(stashed)
+    assert grid(pipeline) == [".  (.)  (.)  (.)", "1  .  (.)  (.)", "3  1  .  (.)", "(.)  3  1  ."]
+
+
+def test_each_device_takes_its_own_branch() -> None:
+    def chosen(w, x):
+        me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
+        for t in range(N):
+            made = lax.cond((me + t) % 2 == 0, lambda h, t=t: x[t] @ w, lambda h: h @ w, held)
+            held = lax.ppermute(made, "pp", ON)
+            total += held
+        return total
+
+    (pipeline,) = found(chosen)
+    assert grid(pipeline)[:2] == ["0  .  0  (.)", ".  1  .  (1)"]
+
+
+def test_two_permutes_of_one_value_are_one_tick() -> None:
+    def both_ways(w, x):
+        me, on, off = lax.axis_index("pp"), *[jnp.ones(x.shape[1:], x.dtype)] * 2
+        for t in range(N):
+            made = jnp.where(me == 0, x[t], on + 0 * off) @ w
+            on, off = lax.ppermute(made, "pp", ON), lax.ppermute(made, "pp", [(b, a) for a, b in ON])
+        return on
+
+    (pipeline,) = found(both_ways)
+    assert len(pipeline.lines) == N
+
+
+def test_entries_that_an_operation_may_use_are_not_named() -> None:
+    def at_some_place(w, x):
+        me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
+        for t in range(N):
+            a = x[t] if t < 2 else lax.dynamic_index_in_dim(x, held[0, 0].astype(int), keepdims=False)
+            held = lax.ppermute(jnp.where(me == 0, a, held) @ w, "pp", ON)
+            total += held
+        return total
+
+    (pipeline,) = found(at_some_place)
+    assert [line.split("  ")[0] for line in grid(pipeline)[:3]] == ["0", "1", "?"]
+
+
+def whole(w, x):
+    held = x[0] @ w
+    for _ in range(N):
+        held = lax.ppermute(held @ w, "pp", ON)
+    return held
+
+
+def one_permute(w, x):
+    return lax.ppermute(x[0] @ w, "pp", ON) + x[1]
+
+
+def unknown_rounds(w, x):
+    return lax.while_loop(lambda a: a.sum() < 3, lambda a: lax.ppermute(a @ w + x[0], "pp", ON), x[1])
+
+
+def permuted_by_some(w, x):
+    def send(h):
+        return lax.ppermute(lax.ppermute(h @ w, "pp", ON) + x[1], "pp", ON)
+
+    return lax.cond(lax.axis_index("pp") == 0, send, lambda h: h @ w, x[0])
+
+
+def very_long(w, x):
+    return lax.fori_loop(0, 100_000, lambda t, a: lax.ppermute(a @ w + x[t % M], "pp", ON), x[1])
+
+
+def nothing_sent(w, x):
+    return x[0] @ w
+
+
+NOTHING = [whole, one_permute, unknown_rounds, permuted_by_some, very_long, nothing_sent]
+
+
+@pytest.mark.parametrize("local", NOTHING)
+def test_no_pipeline_without_ticks_of_different_entries(local: Callable) -> None:
+    assert found(local) == []
+
+
+def test_a_forged_loop_without_values_ends() -> None:
+    program = read(pipe, SHAPES, P("pp"), mesh={"pp": N})
+    number = len(program.values)
+    bodies = Body((), (Operation("constant", (), (number,), number=1),), (number,)), Body((), (), ())
+    loop = Operation("while", (), (), rounds=1 << 62, bodies=bodies)
+    main = replace(program.main, operations=(loop, *program.main.operations))
+    assert pipelines(replace(program, values=(*program.values, Value((), "int32")), main=main), ["w", "x"]) == []
+
+
+def test_a_mesh_of_many_devices_has_no_pipeline() -> None:
+    shapes = [((32 * D, D), P("pp")), SHAPES[1]]
+    assert pipelines(read(pipe, shapes, P("pp"), mesh={"pp": 32}), ["w", "x"]) == []
+
+
+def from_first(pick: Callable) -> Callable:
+    """Return a program whose first device takes its data by ``pick`` in each tick."""
+
+    def program(w, x):
+        me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
+        for t in range(N):
+            held = lax.ppermute(jnp.where(me == 0, pick(x, t, held), held) @ w, "pp", ON)
+            total += held
+        return total
+
+    return program
+
+
+def column_by_data(x, t, held):
+    return lax.dynamic_slice(x[t], (0, x[t + 1, 0, 0].astype(int)), (3, D // 2)).repeat(2, axis=1)
+
+
+def no_rows(x, t, held):
+    return x[t] + x[1:1].sum()
+
+
+def updated_by_no_rows(x, t, held):
+    return lax.dynamic_update_slice(jnp.tile(x[t], (30, 1)), x[0, :0], (0, 0))[:3]
+
+
+def by_remainder(x, t, held):
+    number = (lax.axis_index("pp").astype(jnp.uint32) + jnp.uint32(t + 1)) * jnp.uint32(2654435761)
+    return x[(number % jnp.uint32(M)).astype(int)] if t else x[t]
+
+
+PICKED = [(column_by_data, ["0:2", "1:3", "2:4", "3:5"]), (no_rows, ["0", "1", "2", "3"])]
+
+
+@pytest.mark.parametrize(("pick", "entries"), PICKED)
+def test_each_entry_that_data_depend_on_is_named(pick: Callable, entries: list[str]) -> None:
+    (pipeline,) = found(from_first(pick))
+    assert [line.split("  ")[0] for line in grid(pipeline)[:N]] == entries
+
+
+@pytest.mark.parametrize("pick", [by_remainder, updated_by_no_rows])
+def test_an_index_beyond_its_dtype_or_an_update_of_no_rows_is_unknown(pick: Callable) -> None:
+    assert found(from_first(pick)) == []
+
+
+def test_data_that_arrive_from_two_devices_are_named_together() -> None:
+    def both_ways(w, x):
+        me, on, off = lax.axis_index("pp"), *[jnp.ones(x.shape[1:], x.dtype)] * 2
+        for t in range(2):
+            made = jnp.where(me == 0, x[t], jnp.where(me == 2, x[t + 2], on + off)) @ w
+            on, off = lax.ppermute(made, "pp", ON), lax.ppermute(made, "pp", [(b, a) for a, b in ON])
+        return on + off
+
+    (pipeline,) = found(both_ways)
+    assert grid(pipeline)[1:] == ["1  0,2  3  2", "0,2  1,3  0,2  3"]
+    assert [work.sources for work in pipeline.ticks[-1]] == [(1,), (0, 2), (1, 3), (2,)]

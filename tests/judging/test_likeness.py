@@ -1,0 +1,37 @@
+"""How alike two programs are in all that they send, multiply and return."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.common.observation import Collective, Observation, Outcome
+from grader.judging.likeness import Pairs, likeness, shared_traffic
+from tests.seen import collective, sharded
+
+GATHER, REDUCE = collective("all_gather", "x"), collective("all_reduce", "x")
+
+
+def program(*sent: Collective, factor: float = 1.0) -> Observation:
+    return Observation([[sharded(factor * np.arange(8.0), ("x",), {"x": 4}, "float32")]], list(sent), 0)
+
+
+def pairs(one: Observation, other: Observation) -> Pairs:
+    return [(one, other)]
+
+
+def test_collectives_and_results_are_compared_separately() -> None:
+    assert likeness(pairs(program(GATHER), program(GATHER))) == (True, True, True)
+    assert likeness(pairs(program(GATHER), program(REDUCE))) == (False, True, True)
+    assert likeness(pairs(program(GATHER), program(GATHER, factor=2.0))) == (True, True, False)
+
+
+def test_plain_functions_are_compared_by_their_outcomes() -> None:
+    assert likeness([([Outcome(value=1)], [Outcome(value=1)])]) == (True, True, True)
+    assert likeness([([Outcome(value=1)], [Outcome(value=2)])]) == (True, True, False)
+
+
+def test_shared_traffic_is_the_fraction_of_collectives_in_both_programs() -> None:
+    assert shared_traffic(pairs(program(GATHER, REDUCE), program(REDUCE, GATHER))) == 1
+    assert shared_traffic(pairs(program(GATHER, GATHER), program(GATHER, REDUCE))) == 0.5
+    assert shared_traffic(pairs(program(GATHER), program(REDUCE))) == 0
+    assert shared_traffic(pairs(program(), program())) == 1

@@ -1,0 +1,64 @@
+"""Each forward tick computes its stage twice, once without products.
+
+kind: arithmetic in disguise
+earns: 3.5 of 4
+fails: step_budget
+says: FLOPs besides matmuls
+"""
+
+import jax
+import jax.numpy as jnp
+
+
+def logs(a, b):
+    """a @ b without products"""
+    la, lb = jnp.log(jnp.abs(a) + 1e-30), jnp.log(jnp.abs(b) + 1e-30)
+    terms = jnp.exp(la[:, :, None] + lb[None])
+    return jnp.where((a < 0)[:, :, None] ^ (b < 0)[None], -terms, terms).sum(1)
+
+
+def stage(ws, a):
+    """Apply the layers of one device: each scales the rows of a[b, D] to length 1, multiplies by its w, and applies
+    tanh."""
+    for w in ws:
+        a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
+    return a
+
+
+def again(ws, a):
+    for w in ws:
+        a = jnp.tanh(logs(a / jnp.linalg.norm(a, axis=-1, keepdims=True), w))
+    return a
+
+
+def gpipe_step(ws, x, y, *, rate):
+    """Make one step of gradient descent.
+
+    Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches; rate a number.
+    Returns: (loss, ws after the step).
+    """
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def there(tick, carry):
+        held, stash = carry
+        a = jnp.where(me == 0, x[tick], held)
+        stash = stash.at[tick - me].set(
+            a
+        )  # a negative index counts from the end, and is overwritten later; JAX drops an index beyond M
+        return jax.lax.ppermute((stage(ws, a) + again(ws, a)) / 2, "pp", [(s, s + 1) for s in range(n - 1)]), stash
+
+    def back(tick, carry):
+        came, loss, grads = carry
+        mine = tick - (n - 1 - me)
+        useful = (mine >= 0) & (mine < m)
+        out, pull = jax.vjp(stage, ws, stash[mine])
+        error = out - y[mine]
+        dws, da = pull(jnp.where(me == n - 1, 2 * error / y.size, came))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        came = jax.lax.ppermute(da, "pp", [(s + 1, s) for s in range(n - 1)])
+        return came, loss, grads + jnp.where(useful, dws, 0)
+
+    junk, ticks = jnp.ones(x.shape[1:]), m + n - 1
+    _, stash = jax.lax.fori_loop(0, ticks, there, (junk, jnp.zeros_like(x)))
+    _, loss, grads = jax.lax.fori_loop(0, ticks, back, (junk, 0.0, jnp.zeros_like(ws)))
+    return jax.lax.psum(loss, "pp"), ws - rate * grads
