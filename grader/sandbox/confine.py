@@ -11,6 +11,7 @@ import os
 import pkgutil
 import resource
 import sys
+import sysconfig
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,7 +66,8 @@ def settle_imports(packages: dict[str, str]) -> None:
     During this call, Python's finder lists the standard library's folder and keeps the list. A confined process cannot
     list this folder, because the folder also contains packages that are not allowed.
     """
-    sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
+    library = sysconfig.get_path("stdlib")
+    sys.path[:] = [library, os.path.join(library, "lib-dynload")]
     for path in sys.path:
         finder = pkgutil.get_importer(path)
         if isinstance(finder, importlib.machinery.FileFinder):

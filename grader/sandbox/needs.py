@@ -107,6 +107,10 @@ def readable() -> tuple[str, ...]:
 
 @cache
 def listable() -> tuple[str, ...]:
-    """Return the paths that a process needs before learner code runs, including the folders around packages."""
-    around = [str(Path(p).parent) for p in packages().values() if Path(p).parent.name in INSTALLED]
-    return tuple(dict.fromkeys([*readable(), str(library()), *around]))
+    """Return the paths that a process needs before learner code runs, including the folders around packages.
+
+    Such a folder can have any name: ``pip install --target`` installs into any folder, and PYTHONPATH names it.
+    """
+    around = dict.fromkeys(Path(p).parent for p in packages().values())
+    installed = [str(folder) for folder in around if any(folder.glob("*.dist-info"))]
+    return tuple(dict.fromkeys([*readable(), str(library()), *installed]))

@@ -87,6 +87,24 @@ print(wave.__name__, numpy.__name__)
     assert alone(text, needs.packages()["numpy"]) == ["yaml", "pytest", "wave", "numpy"]
 
 
+def test_packages_of_pythonpath_are_not_importable_after_imports_are_settled(tmp_path: Path) -> None:
+    """A cluster's module system sets PYTHONPATH; learner code imports only the standard library and listed packages."""
+    (tmp_path / "beside.py").write_text("")
+    text = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from grader.sandbox.confine import settle_imports
+settle_imports({})
+import math, wave
+for name in ("beside", "grader.cli"):
+    try:
+        __import__(name)
+    except ImportError:
+        print(name)
+"""
+    assert alone(text, str(tmp_path)) == ["beside", "grader.cli"]
+
+
 def test_jax_looks_for_plugins_by_the_function_that_a_worker_replaces() -> None:
     """A worker replaces ``importlib.metadata.distributions``: this test notices if JAX looks elsewhere."""
     text = """
