@@ -38,6 +38,7 @@ from grader.expect import values
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_checks
 from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
+from grader.sandbox.tiers import best_tier
 from grader.wings.devices.backends import backend_of
 from grader.wings.devices.devices import NoDevices, RealDevices
 
@@ -151,7 +152,7 @@ def main() -> None:
     backend, course = backend_of(asked.backend), find_course(ROOT)
     try:
         devices = RealDevices(
-            backend, asked.isolation, course.config.limits, 1, tell=lambda text: print(f"note: {text}")
+            backend, best_tier(asked.isolation), course.config.limits, 1, tell=lambda text: print(f"note: {text}")
         )
     except NoDevices as error:
         sys.exit(f"devices: {error}")

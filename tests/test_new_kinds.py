@@ -22,6 +22,7 @@ from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask
 from grader.reports.pages import render_html
 from grader.reports.summary import summarise
+from grader.sandbox.tiers import best_tier
 from tests.reports.example_reports import Nesting
 
 GALLERY = Path(__file__).resolve().parents[1] / "examples" / "courses" / "grids" / "course.yaml"
@@ -35,7 +36,7 @@ def course() -> Course:
 
 @pytest.fixture(scope="module")
 def grader(course: Course) -> Iterator[Grader]:
-    with Grader(course, "auto") as made:
+    with Grader(course, best_tier("auto")) as made:
         yield made
 
 

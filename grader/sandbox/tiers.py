@@ -156,8 +156,11 @@ def package(role: str, extra: Extra = NOTHING) -> list[str]:
 def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
     """Return the command line that starts a worker.
 
-    Raises ValueError if a worker that runs learner Python would get additional access.
+    Raises ValueError for an unknown tier ("auto" is not a tier, see ``best_tier``), and if a worker that runs learner
+    Python would get additional access.
     """
+    if tier not in TIERS:
+        raise ValueError(f"unknown tier {tier!r}; the tiers are {', '.join(TIERS)}")
     if role == "trace" and extra != NOTHING:
         raise ValueError("a process that runs learner Python gets no extra access")
     python = [sys.executable, "-P", "-s", "-B"]

@@ -106,6 +106,11 @@ def running(text: str) -> Iterator[int]:
             process.kill()
 
 
+def waited(pid: int) -> float:
+    """Return the seconds for which the main thread of a process was ready to run and had no core."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
 def watched(pid: int, samples: int) -> tuple[float, float]:
     """Return the idle seconds of a process during about this many samples, and the wall seconds of that time."""
     idle, began = IdleTime(pid), time.monotonic()
@@ -144,8 +149,10 @@ COMPUTES = {
 def test_a_process_is_idle_however_it_waits(how: str) -> None:
     with running(BEGIN + SLEEPS[how]) as pid:
         time.sleep(0.2)
+        before = waited(pid)
         idle, wall = watched(pid, 20)
-    assert idle > 0.7 * wall
+        without_core = waited(pid) - before  # on a busy machine, a process that wakes often waits for a core
+    assert idle > 0.7 * (wall - without_core)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

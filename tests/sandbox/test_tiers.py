@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.tiers import ROOMS, SERVES, TIERS, NoIsolation, available, best_tier, package
+from grader.sandbox.tiers import ROOMS, SERVES, TIERS, NoIsolation, available, best_tier, command, package
 from tests.sandbox.submissions import CONFINED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,3 +51,9 @@ def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.Monke
         assert available("bwrap") == "bwrap needs one of x86_64, aarch64, this is riscv64"
     finally:
         available.cache_clear()
+
+
+def test_a_tier_that_is_not_resolved_starts_no_process() -> None:
+    """A Grader that was given "auto" once ran its workers under bwrap, also where bwrap was missing."""
+    with pytest.raises(ValueError, match=r"^unknown tier 'auto'; the tiers are sandlock, bwrap, none$"):
+        command("auto", "trace", "/scratch", 1024)
