@@ -1,4 +1,4 @@
-"""Find keys of questions in the texts that learners get: a formula that equals the key, or the key's value itself.
+"""Find keys (right answers of questions) in learners' texts: a formula that equals the key, or the key's value.
 
 Formulas are compared by their values for the question's draws, so any way to write a formula is found.
 """
@@ -78,9 +78,10 @@ def keys_of(question: Question) -> list[Key]:
 
 
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
-    """Return the names and values of numeric parameters (or symbols) for each draw, and the keys' values.
+    """Return the names of numeric parameters (or of a formula's symbols), their values in each draw, and key values.
 
-    Each entry of a table has two lists of key values: in base units, and in the entry's unit.
+    Each entry of a table has two lists of key values, with one value for each draw: in base units, and in the entry's
+    unit. A single number counts as a table with one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -105,7 +106,7 @@ def _is_number(value: Any) -> bool:
 
 
 def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
-    """Yield the formulas with these names in a text, and their parts, except the beginnings of products."""
+    """Yield each formula in a text that has these names, and the formula's parts (see ``_parts``)."""
     for run in _runs(text, {*names}):
         start = 0
         while start < len(run) and not {*names}.isdisjoint(run):
@@ -116,7 +117,7 @@ def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
 
 
 def _parts(node: ast.expr, is_part: bool = True) -> Iterator[ast.expr]:
-    """Yield a formula and its parts. In ``a * b / c``, ``a * b`` does not count, because the product goes on."""
+    """Yield a formula and its parts. In ``a * b / c``, ``a * b`` is not a part, because the product continues."""
     if is_part:
         yield node
     for child in ast.iter_child_nodes(node):
@@ -129,7 +130,7 @@ def _is_product(node: ast.AST) -> TypeGuard[ast.BinOp]:
 
 
 def _runs(text: str, names: set[str]) -> Iterator[list[str]]:
-    """Yield runs of tokens that may be formulas. As in ``2 I (X - 1)``, a name may follow a factor without a sign."""
+    """Yield lists of consecutive tokens that may be formulas. In ``2 I (X - 1)``, the missing ``*`` signs are added."""
     run: list[str] = []
     for token in [*_tokens(text), ";"]:
         joint = _joint(run, token, names)

@@ -14,7 +14,7 @@ from grader.exercise import Exercise
 
 
 def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]:
-    """Yield the problems of the course as a whole. ``told``: exercises whose own problems are reported elsewhere."""
+    """Yield the problems of the course as a whole. The caller reports unusable exercises in ``told`` itself."""
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
         made = usable_products(course)

@@ -1,4 +1,4 @@
-"""Let only a few threads work at a time, in order. While a thread's child process sleeps, another thread may work."""
+"""Let only a few threads work at a time, in order. While one thread's child process sleeps, another thread may work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """Do not count the caller's turn as working during the block. The end of the block never waits for a turn."""
+        """Do not count the caller's turn as working during the block. After the block, the caller does not wait."""
         self._count(-1)
         try:
             yield

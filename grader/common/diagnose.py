@@ -23,6 +23,7 @@ def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
 
     Args:
         want: the expected values, as float64 or complex128, in the result's shape.
+        bound: the largest absolute difference between values that count as equal.
     """
     with np.errstate(all="ignore"):
         for guess in (_not_finite, _zero, _scaled, _conjugate, _replicas_differ, _transposed, _moved, _reordered):
@@ -113,7 +114,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return whether all shards along ``axis`` add up to the value that each device should hold."""
+    """Return True if the shards along ``axis`` add up to the value that each device should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
@@ -186,7 +187,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Describe the places of two shards in an array by the dimensions in which the places differ."""
+    """Return the places of two shards as texts, such as "rows 16:32", with only the dimensions that differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

@@ -36,7 +36,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """An item of a rubric. ``given``: whether the person who graded gave the item's points."""
+    """An item of a rubric. ``given`` is True if the person who graded gave the item's points."""
 
     model_config = _FROZEN
 
@@ -155,7 +155,7 @@ class ExerciseReport(BaseModel):
     """The results of one exercise.
 
     Attributes:
-        handed_in: False if the submission held nothing for the exercise.
+        handed_in: False if the submission has nothing for the exercise.
         evidence: programs and inputs that decided the results; ``shardlings appeal`` recreates both and compares.
         pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
             chose no name.

@@ -1,9 +1,9 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-If a dimension's size differs in the large call, the size in the small call has a prime factor that no other dimension
-has and that is larger than the number of devices. So the prime factors of a size show which dimensions the size is made
-of, and the size in the large program is unique. For example, if dimension T has size 13 in the small call, 26 = 2 * 13
-becomes 2 * T. Sizes without the prime factor of a dimension do not change.
+Each dimension whose size differs in the large call has, in the small call, a prime factor that no other dimension has
+and that is larger than the number of devices. So the prime factors of a size show which dimensions it is a product of.
+For example, if dimension T has size 13 in the small call, 26 = 2 * 13 becomes 2 * T. Sizes without the prime factor of
+a dimension do not change.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ exercise = Exercise()
     ]
 )
 def block(rows, devices, index):
-    """The rows of one device.
+    """Return the rows that one device holds, as (first row, row after the last).
 
     Args: rows, devices and index are ints.
     Returns: (start, stop).
@@ -33,7 +33,7 @@ def block(rows, devices, index):
 
 
 def drawn(rng, spare):
-    """Rows that can be cut equally but for ``spare`` more, devices, and one of the devices."""
+    """Yield cases. ``rows`` is ``spare`` more than a multiple of ``devices``."""
     for _ in range(20):
         devices = int(rng.integers(2, 9))
         rows = devices * int(rng.integers(2, 9)) + spare
