@@ -191,7 +191,7 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the names of dimensions with several sizes. A dimension of one size cannot be told from a constant."""
+    """Return the names of dimensions with several sizes. A formula cannot show a dimension with only one size."""
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -1,4 +1,4 @@
-"""Check that a question's text has all that learners need to answer it, and that its options fit any order."""
+"""Check that a question's text has all that learners need for the answer, and that options make sense in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ PLACE = re.compile(r"\b(above|below|options?|answers?)\b")
 
 
 def text_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each question that lacks a number, an explained symbol, or options that fit any order."""
+    """Yield a problem for each question whose text is incomplete.
+
+    A text must contain each number that the answer depends on, and each symbol of a formula. Options must not refer to
+    other options by letter or place. Two questions must differ in more than their names.
+    """
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
             continue

@@ -191,7 +191,7 @@ def _timed(cpu_seconds: float, seconds: float) -> None:
 
 
 def _on_another_machine() -> None:
-    """Change the number of processors that authors' code reads."""
+    """Change the number of processors that authors' code reads, because a draw may depend on the machine."""
     count = os.cpu_count() or 1
     for name in ("cpu_count", "process_cpu_count"):
         if hasattr(os, name):

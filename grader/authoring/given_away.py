@@ -1,4 +1,4 @@
-"""Find functions in learners' files that are a whole solution of a task or the right answer to a question."""
+"""Find functions in learners' files that solve a whole task, or that return the right answer to a question."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     """Return True if a function returns the question's right answer in every draw.
 
     Args:
-        takes: the question's parameter for each parameter of the function.
+        takes: for each parameter of the function, the question's parameter whose value it gets.
         keys: the right answer in each draw.
     """
     for drawn, kind, key in keys:
@@ -79,7 +79,7 @@ def given_away_problems(
 def _called(course: Course, exercise: Exercise, task: Task, given: Statement, takes: Mapping[str, str]) -> str:
     """Return the solution with one task replaced by a call of a function that learners get.
 
-    Return '' for a function that uses other helpers or the grader, because learners cannot copy it alone.
+    Return '' for a function that uses other helpers or the grader, because such a function does not work by itself.
     """
     replaced = Alternative(given.name, task.fn, task)
     try:
@@ -93,7 +93,7 @@ def _called(course: Course, exercise: Exercise, task: Task, given: Statement, ta
 def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, str]]]:
     """Yield each task with each function in learners' files that can take the task's arguments.
 
-    The third item is the task's parameter for each parameter of the function.
+    The third item is, for each parameter of the function, the task's parameter that it gets.
     """
     for task in exercise.tasks.values():
         parameters = [*inspect.signature(task.fn).parameters]
@@ -112,7 +112,7 @@ def _value(exercise: Exercise, part: Statement) -> Any:
 
 
 def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict[str, str]:
-    """Return the task's parameter for each parameter of a function; {} if the function cannot take the parameters."""
+    """Return, for each parameter of a function, the task's parameter that it gets; {} if the two do not fit."""
     value = _value(exercise, given)
     if not inspect.isfunction(value):
         return {}

@@ -73,7 +73,7 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
 
 
 def fixed_keywords(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each static keyword with one value in all calls of a task.
+    """Yield a problem for each static keyword that has only one value in all calls of a task.
 
     A solution can hard-code the only value of a keyword. A call without the keyword has the default value of the task's
     parameter.
@@ -102,7 +102,7 @@ def _exactly(value: Any) -> str:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem if arguments or hidden cases differ when they are drawn again with an equal generator.
+    """Yield a problem if arguments or hidden cases differ when they are drawn again with an equal random generator.
 
     Raises AuthorError for values that cannot be drawn.
     """
@@ -120,7 +120,7 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
 
 
 def alike_inputs(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each argument with so regular values that a wrong program could give a right result.
+    """Yield a problem for each argument whose values are so regular that a wrong program could give a right result.
 
     - Along each dimension, some values must differ. If not, a program that mixes up positions gives a right result.
     - At least one device must hold floats that no other device holds. If not, a program can mix up devices.

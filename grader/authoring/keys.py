@@ -1,7 +1,7 @@
 """Show each question with its key (the right answer) for some numbers, and find keys in the wrong unit.
 
-The function of a question returns the key in SI units. By mistake, an author may return the key in the unit that the
-text names. Text and key then look right, but students with the right answer get no points.
+An author's function returns a question's key in SI units. By mistake, it may return the key in the unit that the text
+names. Text and key then look right, but students with the right answer get no points.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]
 
 
 def _units_asked(text: str, *patterns: re.Pattern[str]) -> Iterator[tuple[str, float, str]]:
-    """Yield (words, factor, kind) for each unit in a question's text that follows one of these patterns."""
+    """Yield (words, factor to SI units, kind of quantity) for each unit that a pattern finds in a question's text."""
     plain = " ".join(CODE.sub("_", text).split())
     for match in itertools.chain(*(pattern.finditer(plain) for pattern in patterns)):
         if unit := longest_unit(match[1]):
@@ -109,7 +109,7 @@ def longest_unit(words: str) -> str:
 
 
 def _number_problems(question: Question) -> Iterator[str]:
-    """Yield the problems of the key's numbers, each with the first draw that has the problem."""
+    """Yield the problems of the numbers in the right answer, each with the first draw that has the problem."""
     numbers = [(drawn, *number) for drawn in question.variants() for number in _numbers(question, drawn)]
     for problem_of in (_implausible, _above_all, _rejected):
         for drawn, value, unit in numbers:
@@ -119,7 +119,7 @@ def _number_problems(question: Question) -> Iterator[str]:
 
 
 def _implausible(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the key is a number outside LEAST to MOST; '' if not."""
+    """Return a problem if the right answer, in the question's unit, is below LEAST or above MOST; '' if not."""
     factor, _ = unit_of(unit)
     if factor == 1 or not value or LEAST <= value / factor <= MOST:
         return ""
@@ -127,7 +127,7 @@ def _implausible(question: Question, drawn: Mapping[str, Any], value: float, uni
 
 
 def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the key is above 100 percent, and the scenario does not allow it; '' if not."""
+    """Return a problem if the right answer is above 100 percent and the scenario does not allow it; '' if not."""
     percent = unit_of("percent")
     if unit_of(unit) != percent or value <= MOST_PERCENT * percent[0] or _may_be(question, drawn, value):
         return ""
@@ -144,7 +144,7 @@ def _may_be(question: Question, drawn: Mapping[str, Any], value: float) -> bool:
 
 
 def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the key, rounded to the digits that reports show, would count as wrong; '' if not."""
+    """Return a problem if the right answer would count as wrong with the digits that reports show; '' if not."""
     shown = show(value, unit)
     if abs(parse(shown, unit).value - value) <= question.rtol * abs(value):
         return ""
@@ -188,7 +188,7 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield (value, unit) of the key for one draw. Skip invalid keys, which ``verify`` reports elsewhere."""
+    """Yield (value, unit) of each number in the right answer for one draw; nothing if the author's function fails."""
     if not (units := units_of(question)):
         return
     try:

@@ -52,7 +52,7 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 
 
 def told_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
-    """Yield one problem for each solution line and each key that a text for learners shows.
+    """Yield one problem for each solution line and each right answer that a text for learners shows.
 
     The last hint of a task or question is not searched, because it may show the solution.
 
@@ -85,7 +85,7 @@ def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) 
 
 
 def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, description, formula or value) for each text that shows the key of a question."""
+    """Yield (place, description, formula or value) for each text that shows the right answer to a question."""
     for question in exercise.questions.values():
         for place, shown in [*shown_formulas(question, texts), *shown_values(question, texts)]:
             yield place, f"the answer of {question.name}", shown

@@ -48,7 +48,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: counts budgets with equal ``task``, ``word`` and ``what``, from 0.
+        number: the budget's number, from 0, among budgets with equal ``task``, ``word`` and ``what``.
     """
 
     task: str
@@ -77,8 +77,8 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     earlier check or exceeds an earlier budget of the check.
 
     Args:
-        right: findings of the reference and of the alternatives, by the names that messages use.
-        wrong: findings of each misconception, by the misconception's name.
+        right: results of the reference and of the alternatives, by the names that messages use.
+        wrong: results of each misconception, by the misconception's name.
     """
     for one in measured(exercise, right, wrong):
         if one.separates:
@@ -127,7 +127,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the meshes and sizes with a budget that is or must be declared with ``between``.
+    """Return the meshes and sizes for which the budget is declared, or must be declared, with ``between``.
 
     If ``separate`` is False, return the meshes and sizes without such a budget.
     """
@@ -146,7 +146,7 @@ def _before(exercise: Exercise, check: Check) -> Iterator[str]:
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
-    """Return the findings of the misconceptions that are declared to fail one of these checks."""
+    """Return the results of the misconceptions that name one of these checks in ``fails``."""
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 

@@ -3,8 +3,9 @@
 If the tolerance accepts a near miss in some draws and rejects it in other draws, students' results depend on luck. If
 the tolerance accepts a near miss in all draws, the question is not about the changed term, and there is no problem.
 
-If a question asks for the formula itself, every term of the formula matters. So each near miss must differ from the
-right formula at one drawn point at least. Near misses of a formula may also lack a function.
+If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
+drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws.
+Near misses of a formula may also lack a function.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def near_miss_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def _formula_problems(question: Question) -> Iterator[str]:
-    """Yield a problem if a near miss of a question's right formula equals the right formula at all drawn points."""
+    """Yield a problem if a near miss of a question's right formula equals the right formula for all drawn values."""
     for drawn in question.variants():
         kind = kind_of(question, drawn)
         try:

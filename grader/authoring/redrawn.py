@@ -1,7 +1,7 @@
 """Compute all inputs, right answers and texts again in other processes, because all graders must compute equal ones.
 
-The other processes differ in all that authors' code must not depend on: order of sets, day, folder and machine. They
-have limits of time and memory, so code that never ends becomes a problem of one exercise.
+The other processes have another order of sets, day, folder and machine, because authors' code must not depend on these.
+They have limits of time and memory, so code that never ends becomes a problem of one exercise.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Redrawn:
         self._lock = threading.Lock()
 
     def stopped(self, exercise: Exercise) -> str:
-        """Return why the exercise's inputs and keys cannot be computed within limits; '' if they can."""
+        """Return why the exercise's inputs and right answers cannot be computed within limits; '' if they can."""
         return next((one.problem for one in self._drawings(exercise) if one.problem), "")
 
     def problems(self, exercise: Exercise) -> Iterator[str]:
         """Yield a problem for each value that this process and the other processes compute differently.
 
-        A differing constant of the file is reported only if nothing else differs, because other values may depend on
-        the constant.
+        If a constant of the author's file differs, other values that depend on the constant may differ, too. Then only
+        the other values are reported.
         """
         here = {(what, where): value for what, where, value in drawn_of(exercise)}
         found: dict[str, str] = {}

@@ -17,7 +17,7 @@ from grader.sandbox.temporary import home
 
 
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
-    """Yield a problem for each public name that the learners' file lacks, and for each of its checks that do not pass.
+    """Yield a problem for each public name that the learners' file lacks, and for each check that fails with this file.
 
     Args:
         reference: the solution, as a submission.

@@ -69,7 +69,7 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:
-    """Return the points that a misconception loses: points of failed checks, and of checks that come after them."""
+    """Return the points of all checks that a misconception fails, and of all checks that need one of these to pass."""
     if not isinstance(wrong.of, Task):
         return wrong.of.points
     lost = set(wrong.fails)

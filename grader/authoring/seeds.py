@@ -1,4 +1,4 @@
-"""Grade one task of one submission with many seeds, as in many years of the course, to find results that are luck.
+"""Grade one task of one submission with many seeds, as in many years of the course, to find results that vary by luck.
 
 The submission is traced once. Only the inputs differ between seeds, so twenty seeds cost little more than one.
 """
@@ -79,7 +79,7 @@ def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Chec
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return the indices of the seeds with which a check does not fail, by name of the check.
+    """Return, for each check (by name), the indices of the seeds with which it does not fail.
 
     Args:
         results: for each seed, the results by name of the check.

@@ -46,7 +46,7 @@ RTOL = 1e-9
 
 
 def shown_formulas(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, formula) for each formula in a text that equals the key, or an entry of the key, in every draw."""
+    """Yield (place, formula) for each formula in a text that equals the right answer (or its entry) in all draws."""
     names, points, keys = _values(question)
     if not any(points):
         return
@@ -67,7 +67,7 @@ Key = tuple[Mapping[str, Any], AnswerKind, Any]
 
 
 def keys_of(question: Question) -> list[Key]:
-    """Return the key for each draw; [] if a key is invalid, or a person grades the answer."""
+    """Return the right answer for each draw; [] if the author's function fails, or if a person grades the answer."""
     if isinstance(question.answer, Written):
         return []
     try:
@@ -78,10 +78,10 @@ def keys_of(question: Question) -> list[Key]:
 
 
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
-    """Return the names of numeric parameters (or of a formula's symbols), their values in each draw, and key values.
+    """Return (names of numeric parameters, their values in each draw, numbers in the right answers).
 
-    Each entry of a table has two lists of key values, with one value for each draw: in base units, and in the entry's
-    unit. A single number counts as a table with one entry.
+    For a formula question, return its symbols in place of parameters. Each entry of a table has two lists of numbers,
+    with one number for each draw: in base units, and in the entry's unit. A single number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -177,8 +177,8 @@ def _longest(run: list[str], start: int) -> tuple[ast.expr | None, int]:
 def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
     """Yield (place, answer) for each text that has an accepted answer to the question in every draw.
 
-    For a number or PartitionSpec, the text with drawn numbers contains the key itself. For options, the text names
-    exactly the right options. For an order, the text names all items in the right order.
+    If the answer is a number or PartitionSpec, the text with drawn numbers contains it. If the answer is a choice of
+    options, the text names exactly the right options. If it is an order, the text names all items in the right order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):
@@ -220,13 +220,16 @@ def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:
 
 
 def _options(kind: AnswerKind) -> Mapping[str, str]:
-    """Return the texts of a question's options by key; {} for a question without options."""
+    """Return a question's options as a dict from key to text; {} for a question without options."""
     one = kind.one if isinstance(kind, ListedKind) else kind
     return one.options if isinstance(one, ChoiceKind) else {}
 
 
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the first PartitionSpec or number (in any unit of the text) that the question accepts; '' for none."""
+    """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
+
+    A number may be meant in any unit that the text contains.
+    """
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):
         for part in [f"{found[0]} {unit}".strip() for unit in units] if found[0][0].isdigit() else [found[0]]:

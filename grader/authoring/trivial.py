@@ -110,7 +110,7 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
 
 
 def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
-    """Return the outcomes of a request, each with True if its case is a public case of the task."""
+    """Return (True if the case is public, outcome) for each case of a request."""
     if not isinstance(of.finding, list):
         return []
     calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]

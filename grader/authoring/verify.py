@@ -3,8 +3,8 @@
 For every exercise:
 - The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
 - Every misconception fails exactly the checks that it names and gets its own hint, with every seed.
-- Every rule of the statement is broken by a misconception, and every check fails with a misconception.
-- No misconception fails a check in public and passes it when graded.
+- For each rule of the statement, a misconception breaks it, and for each check, a misconception fails it.
+- No misconception fails a check on public inputs and passes the same check on hidden inputs.
 - Each budget is above the needs of right programs and below the needs of wrong programs.
 - The learners' file has all public parts, and the reference passes the checks of the learners' file.
 - A question's right, wrong and nearly right answers differ by more than its tolerance. Its situation can exist.
@@ -13,7 +13,7 @@ For every exercise:
 - Hidden dimensions are at least as uneven as public dimensions, and each static keyword has several values.
 For the course:
 - Names are unique.
-- ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a solution or a key.
+- ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a right answer.
 - The tables of sources name only parts of the course that exist.
 """
 
@@ -122,7 +122,7 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the problems of an exercise whose inputs, keys and texts are equal in all processes."""
+    """Yield the problems of an exercise whose inputs, right answers and texts are equal in all processes."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))

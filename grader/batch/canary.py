@@ -178,7 +178,7 @@ def remembered() -> list[str]:
 def remember(keys: list[str]) -> None:
     """Save the keys of the course's solutions that got full marks.
 
-    If two graders save keys at once, one grader's keys are lost. The next run grades the lost keys' solutions again.
+    If two graders save keys at once, one grader's keys are lost. The next run then grades these solutions again.
     """
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):

@@ -128,7 +128,8 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
 
-    Requests with sizes that the user gave, or with hidden sizes that do not fit the mesh, are left out.
+    A request is left out if the user gave its sizes, if its hidden sizes are its public sizes, or if its hidden sizes
+    do not fit the mesh.
     """
     found = []
     for ask in asks:
@@ -209,7 +210,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 
 def _elsewhere(answer: Answered, backend: str) -> str:
-    """Return a text on how far values on real devices differ from those on simulated devices; '' without real ones."""
+    """Return a text on how far values on other devices differ from values on simulated devices; '' if unknown."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""

@@ -30,7 +30,7 @@ class Grader:
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
         here: workers in this process, as for a learner's own notebook; None to start worker processes.
-        devices: real devices that programs run on in addition to the simulated devices. The grader closes them.
+        devices: devices that programs run on in addition to the simulated devices. The grader closes them.
         compiler: compiles programs for chips that are absent. The grader closes the compiler.
         cache: keeps results over runs. Without isolation the grader uses no cache, because learner code could write to
             the cache. With ``devices`` or a ``compiler`` the grader uses no cache either.

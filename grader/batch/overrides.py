@@ -10,7 +10,7 @@ regrade applies that file again:
         by: Bob
         reason: the statement allowed a transposed result
 
-A line for a question with a rubric of items may pick ``items: [gathers, waits]`` in place of ``points``.
+For a question with a rubric, a line may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
 A line may record the grader's points at the time of the override, as ``graded: 0``. If a line has no ``graded``, the
 report records the grader's points when the grader first uses the line.

@@ -127,7 +127,7 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, with the evidence for them. Points do not have the exercise's weight yet.
+    """The results of an exercise's checks, with the evidence. Points are not yet multiplied by the exercise's weight.
 
     Attributes:
         lasting: True if no time or memory limit decided a result.

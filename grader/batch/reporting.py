@@ -20,7 +20,7 @@ from grader.intake.submission import fingerprint as source_digest
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise. Points do not have the exercise's weight yet.
+    """The judgement of one exercise. Points are not yet multiplied by the exercise's weight.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -80,7 +80,7 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line with the number of points that were judged on real devices (``devices``)."""
+    """Return a line with the number of points that were judged on the additional devices that ``devices`` names."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: judged {seen:g} of {every:g} points on these devices"

@@ -87,7 +87,7 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return the finding of one request from its reply.
+        """Return the finding for one request, from the reply to it.
 
         Args:
             before: an earlier observation of this program on other inputs, with the facts about the program; or None.

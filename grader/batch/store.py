@@ -123,9 +123,10 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """Return the student's report as graded, if its fingerprint is current and no result of ``names`` is broken.
+        """Return the student's report as graded; None if the exercises ``names`` must be graded.
 
-        The report may come from a killed run. Return None if the exercises ``names`` must be graded.
+        They must be graded if no report has a current fingerprint, or if a result in one of them is broken. The report
+        may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -344,7 +345,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). Each submission is in one of them, errors if unreadable."""
+    """Return (submissions by student, errors by student). Submissions that cannot be read have errors."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):

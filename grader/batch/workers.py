@@ -136,7 +136,8 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        - If a request ends its child, a new child gets only this request. If it ends this child too, it gets a fault.
+        - If a request ends its child, a new child gets only this request. If this child ends, too, the request gets a
+          fault.
         - If two children end while they load the source, all requests to the source get a fault.
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.
@@ -226,7 +227,7 @@ class Workers:
     Attributes:
         limits: the limits of one submission.
         store: keeps results over runs of the grader.
-        devices: real devices that programs run on in addition to the simulated devices. The values of both are checked.
+        devices: devices that programs run on in addition to the simulated devices. The values of both are checked.
         asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
         processes: all workers.
     """
@@ -245,7 +246,7 @@ class Workers:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return a copy of these workers with only one of their runners, number ``number`` modulo the count."""
+        """Return a copy of these workers with one runner only: runner ``number``, modulo the number of runners."""
         one = copy(self)
         one.runners = [self.runners[number % len(self.runners)]]
         return one

@@ -178,7 +178,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of exercises that are begun. The results on the screen list all other exercises."""
+    """Print the unfinished tasks of exercises that are begun. The results above list all other exercises."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

@@ -116,7 +116,7 @@ def need_jax() -> None:
 
 
 def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
-    """Return the course at ``path``, or the course around the working directory if ``path`` is None.
+    """Return the course at ``path``, or the nearest course at or above the working directory if ``path`` is None.
 
     Args:
         handed_in: the paths of submissions, which must not contain the course.

@@ -94,7 +94,7 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield (n, rate) for each corner of the grid: it has 1/n of the devices, and receives at most ``rate`` bytes/s.
+    """Yield (n, rate) for each corner of the grid. A corner has 1/n of the devices, and receives ``rate`` bytes/s.
 
     The devices of a corner have one position on some axes and all positions on the other axes. If an axis is a line and
     a corner has one position on it, this position is the start of the line.

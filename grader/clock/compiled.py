@@ -54,7 +54,7 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective. ``beside`` is True if the core runs kernels at the same time."""
+    """One run of a collective. ``beside`` is True if the core can run kernels at the same time."""
 
     of: Instruction
     start: int

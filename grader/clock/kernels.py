@@ -59,7 +59,7 @@ class Unit:
         reads, makes: the bytes of each input value, and the output values.
         bytes: bytes read and written, each value once.
         after: indices of the units that must end before this unit starts.
-        dies: True for an array update in place, which needs that no later operation uses the old array.
+        dies: True for an array update in place. An update is in place if no later operation uses the old array.
     """
 
     at: int

@@ -131,7 +131,7 @@ def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return the earlier value for each result of a unit that takes over the earlier value's buffer."""
+    """Return a dict from each result that takes over the buffer of an earlier value to this earlier value."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -148,7 +148,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return the operand that each result of a unit overwrites, by result.
+    """Return a dict from each result that overwrites an operand to this operand.
 
     The operand has the result's size, the unit reads it element by element, and no later operation uses it.
     """

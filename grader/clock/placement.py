@@ -152,7 +152,7 @@ class Placement:
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
     """Return every point of a grid once, in an order in which each point is next to the previous point.
 
-    If the grid has two or more sides and an even side, the last point is next to the first point.
+    If the grid has two or more dimensions, and one of their sizes is even, the last point is next to the first point.
     """
     *rest, last = shape
     line = [(n,) for n in range(last)]

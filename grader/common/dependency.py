@@ -129,8 +129,8 @@ class Dependency:
         Args:
             values: numbers of values.
             within: number of a loop; dependencies through values that the loop carries do not count.
-            enter: whether each operation in a loop waits for all operands of the loop, since a loop starts only with
-                all operands.
+            enter: True if each operation in a loop waits for all operands of the loop, because a loop starts only when
+                all operands are computed.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -213,7 +213,7 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 
 
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
-    """Return for each operation whether it waits for the cotangents, which are the program's last arguments.
+    """Return, for each operation in ``places``, whether it waits for the cotangents (the program's last arguments).
 
     None means that the operation waits on some paths only.
     """

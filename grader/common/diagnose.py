@@ -17,7 +17,7 @@ from grader.wire.frames import wide
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Describe wrong values, such as ``; every value is 4 times the expected one``; '' if no description fits.
+    """Return a text about wrong values, such as ``; every value is 4 times the expected one``; '' if none fits.
 
     The text reveals no expected value, only relations between the actual and the expected values.
 
@@ -41,7 +41,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect values that are wrong by one factor everywhere, as after summing twice or taking a mean for a sum."""
+    """Detect values that are all wrong by one factor, for example after a second sum, or a mean in place of a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:

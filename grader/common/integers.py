@@ -21,7 +21,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 def _quotient(a: int, b: int) -> int:
-    """Divide integers towards zero, as XLA does."""
+    """Return the quotient of two integers, rounded towards zero as in XLA."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -54,8 +54,8 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
         operands: values of the operation's operands; None if unknown.
 
     Returns:
-        One integer for each device. None if the result is unknown, has several elements or is no integer or boolean,
-        or if the program has more than MOST_DEVICES devices.
+        One integer for each device. None if the result is unknown, if it has several elements, or if it is neither an
+        integer nor a boolean. Also None if the program has more than MOST_DEVICES devices.
     """
     devices, result = math.prod(program.mesh.values()), program.values[op.results[0]]
     dtype = dtype_of(result.dtype)

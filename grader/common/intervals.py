@@ -24,7 +24,7 @@ class Interval:
     def __post_init__(self) -> None:
         """Replace ends above COUNTABLE: ``least`` by COUNTABLE, ``most`` by infinity.
 
-        Nested loops multiply to numbers that no float can hold.
+        The rounds of nested loops can multiply to numbers that no float can hold.
         """
         object.__setattr__(self, "least", min(self.least, COUNTABLE))
         object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)

@@ -166,7 +166,7 @@ class MarkWalk:
         return self.each(lambda d: (joined(self.vague(held.marks[d]) for held in brought),))
 
     def some(self, brought: Sequence[Held]) -> Held:
-        """Return marks for a value that depends on the operands, but perhaps not on all of them."""
+        """Return marks for a value that may depend on only some of the operands."""
         return self.each(lambda d: (self.vague(part for held in brought for part in held.marks[d]),))
 
     def everywhere(self, op: Operation, brought: list[Held]) -> Held:
@@ -197,7 +197,7 @@ class MarkWalk:
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
         """Return for each device the branches that it may take.
 
-        As in XLA, the last branch runs if a number has no branch.
+        As in XLA, a number without a branch selects the last branch.
         """
         last = len(op.bodies) - 1
         if numbers is None:
@@ -207,7 +207,7 @@ class MarkWalk:
         return [{n if 0 <= n <= last else last} for n in numbers]
 
     def branches(self, op: Operation, which: Held) -> list[Held]:
-        """Return the results of the branch that each device takes, or of all branches if the branch is unknown."""
+        """Return the marks of a conditional's results: from the branch that each device takes, or from all branches."""
         before, last = self.permuted(), len(op.bodies) - 1
         taken = self.taken(op, which.numbers)
         run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}

@@ -345,7 +345,7 @@ class Seen:
             kind: see ``Collective.kind``.
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
-            backward: whether the collective waits for the cotangent, in a call that asks for gradients.
+            backward: True keeps the collectives of the backward pass, False those of the forward pass, None both.
 
         If a collective has several dtypes, the copy's lower bound for its bytes is 0. If a collective's pass (forward
         or backward) is unknown, the lower bound for its rounds is 0. The copy's FLOPs are upper bounds.
@@ -377,7 +377,7 @@ class Seen:
         return {",".join(axes): self.sends([c for c in self.collectives if c.axes == axes]) for axes in keys}
 
     def sends(self, collectives: Iterable[Collective]) -> Interval:
-        """Return the bytes that a device sends in ``collectives``, over all paths and devices."""
+        """Return the bytes that a device sends in ``collectives``, as an interval over all paths and devices."""
         known = list(collectives)
         alike = all(c.senders is None for c in known)
         devices = [0] if alike else range(math.prod(self.mesh.values()))

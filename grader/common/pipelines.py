@@ -41,7 +41,7 @@ class Pipeline:
     """A pipeline of ticks: in each tick, permutes send data that depend on data of the previous tick.
 
     Attributes:
-        arguments: names of the program's arguments whose entries go through the pipeline.
+        arguments: names of the program's arguments from which the data in the pipeline is computed.
         axes: the mesh axes that the data move along.
         lines: the line of each tick's permutes in the learner's source.
         ticks: the work of each device, by tick. If results depend on the data of the last permutes, one more tick has
@@ -174,7 +174,7 @@ def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | No
 
 
 def _spans(entries: int) -> tuple[Span, ...]:
-    """Return the spans of successive entries in a set of bits."""
+    """Return the spans [start, stop) of consecutive entries in a set of entries, given as bits."""
     numbers = [n for n in range(entries.bit_length()) if entries >> n & 1]
     starts = [n for n in numbers if n - 1 not in numbers]
     stops = [n + 1 for n in numbers if n + 1 not in numbers]

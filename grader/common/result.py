@@ -160,7 +160,7 @@ class ExerciseReport(BaseModel):
         pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
             chose no name.
         extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
-        basis: digests of everything that decided the results, by name, so that a regrade can report what changed.
+        basis: everything that decided the results, by name (digests and versions). A regrade reports what changed.
         by_hand: record of points that a person gave for the whole exercise.
     """
 
@@ -201,8 +201,8 @@ class Report(BaseModel):
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         notes: remarks on the submission for a person.
-        hand_ins: submission times by module, if the course has a late policy. Late penalties are subtracted in
-            ``earned``.
+        hand_ins: submission times by module, if the course has a late policy. ``earned`` is the number of points after
+            late penalties.
     """
 
     model_config = _FROZEN

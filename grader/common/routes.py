@@ -37,7 +37,7 @@ class Hop:
     Attributes:
         before: the hop before this hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: for every device, the device where its data started, after this hop; None if the data are zeros.
+        holds: for each device, the number of the device where its data (after this hop) started; None for zeros.
     """
 
     op: Operation
@@ -53,8 +53,8 @@ class Route:
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: for every device, the device where its data started, before the first round and after each round. None
-            if the data are zeros.
+        holds: before the first round and after each round: for each device, the number of the device where its data
+            started; None for zeros.
     """
 
     axes: tuple[str, ...]
@@ -213,10 +213,10 @@ class _RouteWalk:
         return [tuple(min(max(at, 0), most) for at, most in zip(place, room, strict=True)) for place in places]
 
     def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
-        """Return the shape of the block that a scatter writes, and the block's place on each device.
+        """Return (shape of the block that a scatter writes, place of the block on each device).
 
-        A place that is out of range is None. If the scatter does not write one index of one dimension, or if the index
-        is unknown, all places are None.
+        A place that is out of range is None. Return ((), None) if the scatter does not write one index of one
+        dimension, or if the index is unknown.
         """
         if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
             return (), None

@@ -26,7 +26,8 @@ class Substitution:
     """Convert a size in a program on small arrays to the size in the same program on large arrays.
 
     Attributes:
-        ratios: by prime number. A size is multiplied by the prime's ratio each time that the prime divides the size.
+        ratios: the ratio of each prime number. A size is multiplied by a prime's ratio each time that the prime
+            divides the size.
     """
 
     ratios: Mapping[int, Fraction]
@@ -45,7 +46,7 @@ class Substitution:
 def substitution(
     small: Mapping[str, int], large: Mapping[str, int], small_mesh: Mapping[str, int], large_mesh: Mapping[str, int]
 ) -> Substitution:
-    """Return the conversion of sizes in a small call's program to sizes in the same program of a large call.
+    """Return a Substitution from sizes in the program of a small call to sizes in the program of a large call.
 
     Args:
         small, large: sizes of dimensions by name.

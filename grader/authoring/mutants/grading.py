@@ -56,7 +56,7 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 
 
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
-    """Describe why a failing mutant counts as survived; '' if it does not.
+    """Return why a mutant that fails checks still counts as survived; '' if it does not.
 
     A mutant counts as survived if it passes all checks with another seed, or if it passes a graded check and fails the
     same check on public inputs.

@@ -64,7 +64,7 @@ def prove(
 
     Args:
         listed: the mutants that the author lists as right solutions.
-        seeds: the number of seeds. A mutant that is killed must fail with every seed.
+        seeds: the number of seeds with which a mutant must fail to count as killed.
     """
     exercises = [grader.course.exercise(name) for name in names]
     allowed = {key(e) for e in listed}
@@ -100,7 +100,7 @@ def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
 
 
 def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Callable[[Mutant], Verdict]) -> None:
-    """Grade killed mutants again, one by one, until one fails the check ``name``. Replaces their ``verdicts``."""
+    """Grade killed mutants again, one by one, until one fails the check ``name``. Put new verdicts into the list."""
     task = exercise.checks[name].call.task.name
     for n, verdict in enumerate(verdicts):
         if verdict.fate == "killed" and verdict.mutant.task == task:

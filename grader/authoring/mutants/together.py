@@ -42,7 +42,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
+    """Return two lists of requests for a task: the first that ``grade`` makes, and all that only ``check`` makes.
 
     For a plain Python task, the first list has all requests of ``grade`` without hidden inputs. Both lists are empty
     if the task's checks depend on checks of other tasks.
@@ -59,9 +59,11 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Return a verdict ``killed`` if a check fails on the answers ``graded``, else None.
+    """Return a verdict ``killed`` if a check fails, else None. Also return None if a public check fails only in public.
 
-    Also return None if another public check does not pass on the answers ``public``.
+    Args:
+        graded: the mutant's answers to the first list of ``first_asks``.
+        public: the mutant's answers to the second list.
     """
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
