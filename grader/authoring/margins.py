@@ -71,10 +71,10 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     misconception that names the check must exceed the budget. Each misconception that exceeds the budget must exceed
     it by the margin.
 
-    A budget that is a plain number is the amount that right programs need. On every mesh and with all sizes, at least
-    one right program must need that number, apart from the margin. On at least one mesh, a misconception must exceed
-    the number by the margin, or differ from it if the budget is exact. This misconception may be one that fails an
-    earlier check or exceeds an earlier budget of the check.
+    A budget that is a plain number is the amount that right programs need. On every mesh and with all sizes, the
+    largest need of a right program must be this number, or less by at most the margin. On at least one mesh, a
+    misconception must exceed the number by the margin, or differ from it if the budget is exact. This misconception may
+    also be one that fails an earlier check or exceeds an earlier budget of the check.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.

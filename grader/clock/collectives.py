@@ -96,8 +96,8 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
     """Yield (n, rate) for each corner of the grid. A corner has 1/n of the devices, and receives ``rate`` bytes/s.
 
-    The devices of a corner have one position on some axes and all positions on the other axes. If an axis is a line and
-    a corner has one position on it, this position is the start of the line.
+    The devices of a corner have one position on some axes and all positions on the other axes. On an axis that is a
+    line, this one position is the start of the line.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):

@@ -108,7 +108,7 @@ class _Lane:
     used: int
 
     def pipeline(self, names: Sequence[str]) -> Pipeline | None:
-        """Return the chain as a pipeline; None if no argument's entries go through the chain."""
+        """Return the chain as a pipeline; None if it is not a pipeline (see the function ``pipelines``)."""
         useful = [[bool(self.used & bit) for bit in self.walk.bits(sent.number)] for sent in self.sent]
         arguments, entries = [], []
         for number, name in enumerate(names):
