@@ -345,7 +345,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). Submissions that cannot be read have errors."""
+    """Return (submissions by student, errors by student). Only submissions that cannot be read have an error."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):
