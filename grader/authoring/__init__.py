@@ -1,4 +1,4 @@
-"""Tools for authors: proofs of a course (``verify``, ``mutants``), and templates of courses and exercises.
+"""Tools for course authors: the tests of a course (``verify``, ``mutants``), and templates of courses and exercises.
 
-The proofs take a course with its solutions, and return the course's problems, one line each.
+``verify`` and ``mutants`` take a course with its solutions, and report the course's problems, one line each.
 """

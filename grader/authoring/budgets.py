@@ -1,9 +1,9 @@
-"""Propose budgets from a reference: lines for checks that hold on every mesh and with all sizes that were tried.
+"""Propose budgets for a task's checks: the amounts that the reference solution needs on every mesh and with all sizes.
 
-Each number has a formula: a factor times dimensions, divided by sizes of mesh axes, and possibly times N - 1 for an
-axis of size N. If no such formula fits all programs, the budget is not proposed. Only the author knows whether a
-proposed budget is the *best* budget. Memory budgets are not proposed, because they depend on the memory of right
-programs and of wrong programs.
+A budget of bytes or FLOPs is a formula: a constant times array dimensions, divided by sizes of mesh axes, and possibly
+times N - 1 for an axis of size N. If no such formula fits all programs, no budget is proposed. The author must decide
+whether the reference needs the least possible amount. Memory budgets are not proposed, because a memory budget lies
+between the needs of right programs and the needs of wrong programs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Key = tuple[str, tuple[str, ...]]
 
 
 def check_lines(programs: Sequence[Explained]) -> list[str]:
-    """Return lines to paste into a task's checks.
+    """Return lines of code with budgets, to paste into a task's checks.
 
     Args:
-        programs: the task's programs on several meshes and with several sizes. Programs of timing calls, which never
-            run, give lines about time.
+        programs: the reference's programs for several meshes and sizes. Programs of timing calls, which never run,
+            give lines about time.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
@@ -51,7 +51,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """Return lines for timed programs: a budget of the longest step time, and the collectives that always overlap."""
+    """Return lines for timed programs: a budget for the step time, and the kinds of collectives that always overlap."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -74,7 +74,7 @@ def _is_hidden(timeline: Timeline, kind: str, work: float) -> bool:
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """Yield the total bytes that a device sends over all mesh axes."""
+    """Yield one interval: the least and the most bytes that a device sends over all mesh axes together."""
     yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
@@ -82,7 +82,7 @@ def _all_traffic(p: Explained) -> Iterator[Interval]:
 
 
 def _collectives_line(programs: Sequence[Explained]) -> str:
-    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if no line fits."""
+    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if none fits."""
     if any(c.partial for p in programs for c in p.collectives):
         return ""
     tables = [_counts(p.collectives) for p in programs]
@@ -106,7 +106,7 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Return True if each of the axes has several devices. Over an axis with one device, no data move."""
+    """Return True if each of these mesh axes has several devices. No data moves over an axis with one device."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -121,7 +121,12 @@ def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Inte
 
 
 def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
-    """Return the simplest formula for how often a collective runs on each mesh; '' if no formula fits."""
+    """Return code for the simplest formula that gives a collective's count on each mesh; '' if no formula fits.
+
+    Args:
+        axes: the mesh axes of the collective.
+        counts: (program, how often the collective runs in this program).
+    """
     first = counts[0][1]
     n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
     n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
@@ -140,7 +145,7 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the product with the smallest constant factor: its sizes explain most of the value.
+    If several products fit, return the one with the smallest constant factor, because its sizes explain the value best.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -152,7 +157,7 @@ def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
 
 
 def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
-    """Return value / size if all programs have an equal integer quotient, from 1 to MOST; else 0."""
+    """Return the integer from 1 to MOST that equals value / size in all programs; 0 if there is no such integer."""
     if any((v == 0) != (s == 0) for v, s in zip(values, sizes, strict=True)):
         return 0
     ratios = [v / s for v, s in zip(values, sizes, strict=True) if s]
@@ -162,10 +167,10 @@ def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
 
 
 def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
-    """Yield (code, values) of each product of dimensions, divided by axis sizes, with or without a factor N - 1.
+    """Yield (code, values) for each product of array dimensions, divided by sizes of mesh axes.
 
-    N is the size of an axis.
-    The code has a placeholder for a constant factor. ``values`` has the product's value for each program.
+    A product may have a factor N - 1, with N the size of a mesh axis. ``code`` has the placeholder ``{}`` for a
+    constant factor. ``values`` has the product's value in each program.
     """
     dims = _varied([p.dims for p in programs])
     axes = _common([p.mesh for p in programs])
@@ -186,7 +191,7 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the dimensions with more than one size. A formula cannot use a dimension with only one size."""
+    """Return the names of dimensions with several sizes. A formula cannot show a dimension with only one size."""
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -1,4 +1,8 @@
-"""Check the cases of plain functions: right answers exist, texts name the errors to raise, rounding costs no points."""
+"""Check the test cases of plain Python tasks.
+
+Each case must have a right answer, learners' texts must name each error that a solution has to raise, and rounding
+errors must cost no points.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,13 @@ from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, reference_outcome
 
 MORE_SEEDS = 12
-"""Draws with other seeds that are tried too, because the next term has another seed."""
+"""The number of further seeds with which cases are drawn, because the next term has another seed."""
 ULPS = 64
-"""Right programs that add up numbers in another order differ by this many units in the last place."""
+"""A rounding error, in units in the last place. Right programs that add numbers in different orders differ as much."""
 
 
 def case_problems(exercise: Exercise, seed: str) -> Iterator[str]:
-    """Yield a problem for each task whose cases no solution could pass, and for checks that rounding fails.
+    """Yield a problem for each task with a case that no solution can pass, and for each check that rounding can fail.
 
     Args:
         seed: the course's seed.
@@ -45,7 +49,7 @@ def _of_cases(exercise: Exercise, seed: str) -> list[tuple[Ask, Cases]]:
 
 
 def _with_cases(exercise: Exercise) -> Exercise:
-    """Return the exercise with only the checks of plain functions, because drawing their inputs takes little time."""
+    """Return the exercise with only its checks of plain Python tasks. The inputs of other checks take long to draw."""
     checks = {name: check for name, check in exercise.checks.items() if isinstance(check.calls[0], Cases)}
     return replace(exercise, checks=checks)
 
@@ -65,7 +69,7 @@ def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
 
 
 def _rounding(exercise: Exercise, asks: list[tuple[Ask, Cases]]) -> Iterator[str]:
-    """Yield a problem for each check that fails a program whose floats differ from the reference's by rounding."""
+    """Yield a problem for each check that fails a program whose floats differ from the reference's only by rounding."""
     for direction in (1, -1):
         answered = [
             Answered(ask, [_rounded(reference_outcome(cases.task, case), direction) for case in ask.cases])
@@ -87,7 +91,7 @@ def _rounded(outcome: Outcome, direction: int) -> Outcome:
 
 
 def _off(value: Any, direction: int) -> Any:
-    """Return a value with its floats moved by ULPS units in the last place.
+    """Return ``value`` with each float moved by ULPS units in the last place, up or down (``direction`` 1 or -1).
 
     Floats that are whole numbers do not change, because they may come from exact sums.
     """

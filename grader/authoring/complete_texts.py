@@ -1,4 +1,4 @@
-"""Check that the text of a question has all that the key needs, and that its options make sense in any order."""
+"""Check that a question's text has all that learners need for the answer, and that options make sense in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ PLACE = re.compile(r"\b(above|below|options?|answers?)\b")
 
 
 def text_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield problems: keys that depend on what learners cannot read, unknown symbols, options that rely on an order."""
+    """Yield a problem for each question whose text is incomplete.
+
+    A text must contain each number that the answer depends on, and each symbol of a formula. Options must not refer to
+    other options by letter or place. Two questions must differ in more than their names.
+    """
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
             continue
@@ -29,7 +33,10 @@ def text_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def _unread(question: Question) -> Iterator[str]:
-    """Yield the first two draws with equal texts and different keys. Other checks report invalid keys and texts."""
+    """Yield a problem if a question has two draws with equal texts and different right answers.
+
+    Other functions of ``verify`` report invalid answers and texts.
+    """
     first: dict[str, tuple[Mapping[str, Any], Any]] = {}
     for drawn in some_variants(question, VARIANT_CAP):
         try:
@@ -49,7 +56,7 @@ def _unread(question: Question) -> Iterator[str]:
 
 
 def _equal_questions(exercise: Exercise) -> Iterator[str]:
-    """Yield the questions that learners cannot tell apart, because only their names differ."""
+    """Yield a problem for each question that differs from an earlier question only in its name."""
     known: list[Question] = []
     for question in exercise.questions.values():
         for other in known:
@@ -63,7 +70,7 @@ def _equal_questions(exercise: Exercise) -> Iterator[str]:
 
 
 def _unexplained(exercise: Exercise, question: Question) -> Iterator[str]:
-    """Yield the symbols of a formula that are in none of the texts above the answer."""
+    """Yield a problem for each symbol of a formula that neither the statement nor the question's text contains."""
     texts = f"{exercise.statement}\n{question.text}\n{question.model}"
     for symbol in question.answer.symbols if isinstance(question.answer, Formula) else ():
         if not re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", texts):
@@ -71,7 +78,7 @@ def _unexplained(exercise: Exercise, question: Question) -> Iterator[str]:
 
 
 def _placed_options(question: Question) -> Iterator[str]:
-    """Yield the options that name other options by letter or place, because the order differs between learners."""
+    """Yield a problem for each option that names another option by letter or place. Each learner gets another order."""
     if not isinstance(question.answer, Choice):
         return
     letters = f"[{LETTERS[0]}-{LETTERS[len(question.answer.options) - 1]}]"

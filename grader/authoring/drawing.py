@@ -1,8 +1,8 @@
 """Everything that an exercise computes for students, as texts that two processes can compare.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
-It prints two JSON objects for each exercise: when it begins, ``{"began": NAME}``, and when it ends, ``{"name": NAME,
-"drawn": [[what, where, value], ...]}`` or ``{"name": NAME, "problem": text}``.
+It prints two JSON objects for each exercise. The first is ``{"began": NAME}``, before the exercise's code runs. The
+second is ``{"name": NAME, "drawn": [[what, where, value], ...]}`` or ``{"name": NAME, "problem": text}``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SEED = "verify"
 DRAWS = 300
 """The largest number of draws of one question that are compared."""
 CPU_SECONDS, SECONDS, MEMORY_MIB = 15, 300, 4096
-"""Limits of one exercise. The limit on memory is one on the address space; JAX needs 2 GiB."""
+"""Limits of one exercise: CPU time and elapsed time in seconds, address space in MiB. JAX needs 2 GiB."""
 AHEAD = datetime.timedelta(days=401, hours=7)
 LONGEST = 80
 CONSTANT = "the constant"
@@ -56,7 +56,8 @@ def drawn_of(exercise: Exercise, backwards: bool = False) -> list[Drawn]:
     """Return the inputs, expected results, parameters, texts, answers and constants of an exercise.
 
     Args:
-        backwards: compute the answers of a question's last draw first, because no answer may depend on earlier answers.
+        backwards: compute a question's answers from the last draw to the first. If an answer depends on answers that
+            were computed earlier, the result then differs.
 
     Raises:
         AuthorError: an input cannot be drawn.
@@ -115,7 +116,7 @@ def _texts(exercise: Exercise) -> Iterator[Drawn]:
 
 
 def constants(space: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of the plain values that a file declares, with sets in sorted order."""
+    """Yield (name, value as text) for each plain value in a file's namespace. Sets are written in sorted order."""
     for name, value in space.items():
         if not name.startswith("__") and (text := _plain(value)) is not None:
             yield name, _short(text)
@@ -165,7 +166,7 @@ class _TooLong(BaseException):
 
 
 def _limited() -> None:
-    """Limit this process's memory, and let the clocks of ``_timed`` raise _TooLong in an author's code."""
+    """Limit this process's memory, and raise _TooLong in an author's code when a timer of ``_timed`` ends."""
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_AS, MEMORY_MIB << 20)
 
@@ -182,7 +183,7 @@ def _cap(what: int, most: int) -> None:
 
 
 def _timed(cpu_seconds: float, seconds: float) -> None:
-    """Start the clocks of one exercise; 0 stops them. Only the limit of CPU time can end a loop in C."""
+    """Start the timers of one exercise; 0 stops them. Also limit CPU time, because no timer ends a loop in C code."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     if cpu_seconds:
@@ -190,7 +191,7 @@ def _timed(cpu_seconds: float, seconds: float) -> None:
 
 
 def _on_another_machine() -> None:
-    """Change the number of processors that authors' code reads."""
+    """Change the number of processors that authors' code reads, because a draw may depend on the machine."""
     count = os.cpu_count() or 1
     for name in ("cpu_count", "process_cpu_count"):
         if hasattr(os, name):
@@ -264,7 +265,7 @@ def too_large() -> str:
 
 
 def main() -> None:
-    """Draw the exercises that the command line names. What authors' code prints goes to standard error."""
+    """Print the values of each exercise on the command line. Output of authors' code goes to standard error."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

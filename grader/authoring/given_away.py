@@ -1,4 +1,4 @@
-"""Replace each task and question by a call of a function that learners get: no function may be a whole solution."""
+"""Find functions in learners' files that solve a whole task, or that return the right answer to a question."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def {task}(*args, **keywords):
 
 
 def given_keys(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each function in learners' files that returns a question's key in every draw."""
+    """Yield a problem for each function in learners' files that returns a question's right answer in every draw."""
     for question in exercise.questions.values():
         keys = keys_of(question)
         for part, takes in _functions(exercise, [*question.params]) if len(keys) > 1 else ():
@@ -37,7 +37,12 @@ def given_keys(exercise: Exercise) -> Iterator[str]:
 
 
 def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: Iterable[Key]) -> bool:
-    """Return True if a function returns the key in every draw. ``takes``: see ``_takes``."""
+    """Return True if a function returns the question's right answer in every draw.
+
+    Args:
+        takes: for each parameter of the function, the question's parameter whose value it gets.
+        keys: the right answer in each draw.
+    """
     for drawn, kind, key in keys:
         try:
             given = kind.want(function(**{own: drawn[of] for own, of in takes.items()}))
@@ -51,13 +56,13 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
 def given_away_problems(
     course: Course, grader: Grader, exercise: Exercise, reference: Sequence[Answered]
 ) -> Iterator[str]:
-    """Yield a problem for each task and each given function or helper that passes all checks of the task.
+    """Yield a problem for each function in learners' files that passes all checks of a task.
 
-    A function is tried if all its parameters have names of the task's parameters, or if it has as many
-    parameters as the task.
+    A function is tried if its parameters have names of the task's parameters, or if it has as many parameters as
+    the task.
 
     Args:
-        reference: findings of the solution.
+        reference: the results of running the reference solution.
     """
     tries = candidates(exercise)
     called = [(task, given, _called(course, exercise, task, given, takes)) for task, given, takes in tries]
@@ -74,7 +79,7 @@ def given_away_problems(
 def _called(course: Course, exercise: Exercise, task: Task, given: Statement, takes: Mapping[str, str]) -> str:
     """Return the solution with one task replaced by a call of a function that learners get.
 
-    Return '' for a function that needs other helpers or the grader, because learners cannot copy it by itself.
+    Return '' for a function that uses other helpers or the grader, because such a function does not work by itself.
     """
     replaced = Alternative(given.name, task.fn, task)
     try:
@@ -86,14 +91,17 @@ def _called(course: Course, exercise: Exercise, task: Task, given: Statement, ta
 
 
 def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, str]]]:
-    """Yield (task, function, result of ``_takes``) for each of learners' functions that can take a task's arguments."""
+    """Yield each task with each function in learners' files that can take the task's arguments.
+
+    The third item is, for each parameter of the function, the task's parameter that it gets.
+    """
     for task in exercise.tasks.values():
         parameters = [*inspect.signature(task.fn).parameters]
         yield from ((task, part, takes) for part, takes in _functions(exercise, parameters))
 
 
 def _functions(exercise: Exercise, parameters: Sequence[str]) -> Iterator[tuple[Statement, dict[str, str]]]:
-    """Yield (function, result of ``_takes``) for each function in learners' files that can take these parameters."""
+    """Yield each function in learners' files that can take these parameters, with the result of ``_takes``."""
     for part in statements(exercise, grading=True):
         if part.kind in ("given", "helper") and (takes := _takes(exercise, part, parameters)):
             yield part, takes
@@ -104,7 +112,7 @@ def _value(exercise: Exercise, part: Statement) -> Any:
 
 
 def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict[str, str]:
-    """Return the task's parameter for each parameter of a function; {} if the function cannot take them."""
+    """Return, for each parameter of a function, the task's parameter that it gets; {} if the two do not fit."""
     value = _value(exercise, given)
     if not inspect.isfunction(value):
         return {}

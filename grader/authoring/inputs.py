@@ -1,4 +1,4 @@
-"""Check the inputs of calls: uneven sizes, keywords of several values, reproducible draws, and parts that differ."""
+"""Check the inputs of calls: uneven sizes, keywords with several values, reproducible draws, and values that differ."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from grader.wire.trees import leaves
 
 
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each call whose hidden sizes are easier than its public sizes, see ``tame_dims``.
+    """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
 
     A timing call (``exercise.timing``) may have sizes that are even on each device, because large sizes usually are
-    even. If the task has a call whose program is not timed, the call whose program is timed may have even sizes.
+    even. A call that a timing call times may also have even sizes, if the task has another call that is not timed.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}
@@ -73,7 +73,7 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
 
 
 def fixed_keywords(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each static keyword with one value in all calls of a task.
+    """Yield a problem for each static keyword that has only one value in all calls of a task.
 
     A solution can hard-code the only value of a keyword. A call without the keyword has the default value of the task's
     parameter.
@@ -94,7 +94,7 @@ def fixed_keywords(exercise: Exercise) -> Iterator[str]:
 
 
 def _exactly(value: Any) -> str:
-    """Return a text that differs between values of different types. ``value`` may be any default value."""
+    """Return a text that differs between unequal values and between types. ``value`` may be any Python object."""
     try:
         return repr(encode(value))
     except NotPlain:
@@ -102,7 +102,7 @@ def _exactly(value: Any) -> str:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem if arguments or hidden cases differ when they are drawn again with an equal generator.
+    """Yield a problem if arguments or hidden cases differ when they are drawn again with an equal random generator.
 
     Raises AuthorError for values that cannot be drawn.
     """
@@ -120,12 +120,13 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
 
 
 def alike_inputs(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each argument with which a wrong program could give a right result.
+    """Yield a problem for each argument whose values are so regular that a wrong program could give a right result.
 
-    Along each dimension, some values must differ, and some device's floats must differ from the floats of all other
-    devices. If values are equal, a program that takes them from a wrong place gives a right result. Floats must depend
-    on the generator, so that hidden values differ from public values. Arguments that are results of earlier steps are
-    not checked.
+    - Along each dimension, some values must differ. If not, a program that mixes up positions gives a right result.
+    - At least one device must hold floats that no other device holds. If not, a program can mix up devices.
+    - Floats must depend on the random generator, so that hidden values differ from public values.
+
+    Arguments that earlier steps compute are not checked.
     """
     runs: dict[tuple[str, str], Runs] = {}
     for ask in plan(exercise, public=False, seed="verify"):
@@ -143,7 +144,7 @@ Runs = list[tuple[Array, Ask, list[np.ndarray]]]
 
 
 def _alike_in_all(runs: Runs) -> str:
-    """Describe in what way an argument's values are too much alike in all runs; '' if they are not."""
+    """Return a text that says how an argument's values are too regular in all runs; '' if they are not."""
     every = [values for _, _, drawn in runs for values in drawn]
     for dim in range(every[0].ndim):
         if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):
@@ -173,14 +174,14 @@ def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray,
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
-    """Yield (name, array) of each array except scalars and arrays that results of earlier steps replace."""
+    """Yield (name, array) for each array that is drawn in every step. Scalars are left out."""
     for argument, tree in call.drawn.items():
         if call.steps == 1 or argument not in call.fed:
             yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)
 
 
 def parts(values: np.ndarray, array: Array, mesh: Mapping[str, int]) -> list[np.ndarray]:
-    """Return the different parts that devices hold."""
+    """Return the parts into which an array's sharding splits its values, one for each distinct part."""
     found = [values]
     for dim, axes in enumerate(entries(array.spec, len(array.shape))):
         found = [part for one in found for part in np.split(one, math.prod(mesh[axis] for axis in axes), axis=dim)]

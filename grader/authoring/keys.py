@@ -1,7 +1,7 @@
-"""Show each question with a worked key (its right answer), and find keys in the wrong unit.
+"""Show each question with its key (the right answer) for some numbers, and find keys in the wrong unit.
 
-The function of a question returns its key in SI units. Authors may return the unit of the question's text by mistake.
-Then text and key look right, but students with the right answer get no points.
+An author's function returns a question's key in SI units. By mistake, it may return the key in the unit that the text
+names. Text and key then look right, but students with the right answer get no points.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST_WORDS = 4
 LEAST, MOST = 1e-3, 1e7
 """The range of plausible numbers before a unit. For a number outside this range, authors use another unit prefix."""
 MOST_PERCENT = 100
-"""A share is at most this many percent. For a larger percentage, the question's scenario has ``most``."""
+"""The largest plausible percentage. A question with a larger one declares it in its scenario (``most``)."""
 UNIT = r"(?:[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?|%)"
 ASKED = re.compile(rf"\bhow many\s+({UNIT})", re.IGNORECASE)
 NAMED = re.compile(rf"(?:\b(?:in|as|of)\s+|[(\[]\s*(?:in\s+)?)({UNIT})(?![A-Za-z/])")
@@ -35,7 +35,7 @@ CODE = re.compile(r"`[^`]*`|\{\{.*?\}\}")
 
 
 def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
-    """Yield each question with its key for some numbers: ``time: How long does it take? 559 us (X=4)``."""
+    """Yield a line for each question with its key and the drawn numbers: ``time: How long is it? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
             continue  # the answer is in words, which a person grades, so the question has no key
@@ -47,8 +47,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield problems: too short labels, units that do not fit the text, implausible numbers, entries that never
-    change."""
+    """Yield problems: a short label, a unit that does not fit the text, implausible numbers, constant entries."""
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
@@ -78,7 +77,7 @@ def _unit_problems(question: Question) -> Iterator[str]:
 def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]:
     """Yield a problem if the text names a unit that differs from the question's unit only in scale, such as ms for s.
 
-    If the text names both units, there is no problem, because the unit with another scale belongs to a given number.
+    If the text also names the question's unit, there is no problem, because the other unit belongs to a given number.
     """
     asked = list(_units_asked(question.text, ASKED, NAMED))
     for unit in dict.fromkeys(units):
@@ -92,7 +91,7 @@ def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]
 
 
 def _units_asked(text: str, *patterns: re.Pattern[str]) -> Iterator[tuple[str, float, str]]:
-    """Yield (words, factor, kind) for each unit in a question's text that follows one of these patterns."""
+    """Yield (words, factor to SI units, kind of quantity) for each unit that a pattern finds in a question's text."""
     plain = " ".join(CODE.sub("_", text).split())
     for match in itertools.chain(*(pattern.finditer(plain) for pattern in patterns)):
         if unit := longest_unit(match[1]):
@@ -110,7 +109,7 @@ def longest_unit(words: str) -> str:
 
 
 def _number_problems(question: Question) -> Iterator[str]:
-    """Yield the problems of the key's numbers, each with the first draw that has the problem."""
+    """Yield the problems of the numbers in the right answer, each with the first draw that has the problem."""
     numbers = [(drawn, *number) for drawn in question.variants() for number in _numbers(question, drawn)]
     for problem_of in (_implausible, _above_all, _rejected):
         for drawn, value, unit in numbers:
@@ -120,7 +119,7 @@ def _number_problems(question: Question) -> Iterator[str]:
 
 
 def _implausible(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the key is a number outside LEAST to MOST; '' if not."""
+    """Return a problem if the right answer, in the question's unit, is below LEAST or above MOST; '' if not."""
     factor, _ = unit_of(unit)
     if factor == 1 or not value or LEAST <= value / factor <= MOST:
         return ""
@@ -128,7 +127,7 @@ def _implausible(question: Question, drawn: Mapping[str, Any], value: float, uni
 
 
 def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the key is above 100 percent, and the scenario does not allow it; '' if not."""
+    """Return a problem if the right answer is above 100 percent and the scenario does not allow it; '' if not."""
     percent = unit_of("percent")
     if unit_of(unit) != percent or value <= MOST_PERCENT * percent[0] or _may_be(question, drawn, value):
         return ""
@@ -145,7 +144,7 @@ def _may_be(question: Question, drawn: Mapping[str, Any], value: float) -> bool:
 
 
 def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the key, written with the digits that reports show, would be wrong; '' if not."""
+    """Return a problem if the right answer would count as wrong with the digits that reports show; '' if not."""
     shown = show(value, unit)
     if abs(parse(shown, unit).value - value) <= question.rtol * abs(value):
         return ""
@@ -153,7 +152,10 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
-    """Yield table entries with partial credit that are equal in every draw, because students can copy such entries."""
+    """Yield a problem for each entry of a table with partial credit that is equal in every draw: students can copy it.
+
+    A table without partial credit has no such problem.
+    """
     if not isinstance(question.answer, Table) or not question.answer.partial:
         return
     found: dict[tuple[str, str], set[float]] = {}
@@ -169,7 +171,7 @@ def _constant_entries(question: Question) -> Iterator[str]:
 
 
 def units_of(question: Question) -> Mapping[str, str]:
-    """Return the unit of each column of the question's answer. A single number has the column ''."""
+    """Return the unit of each column of the question's answer, by column name. A single number has the column ''."""
     match question.answer:
         case Quantity(unit=unit):
             return {"": unit}
@@ -186,7 +188,7 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield (value, unit) of the key for one draw. Skip invalid keys, which ``verify`` reports elsewhere."""
+    """Yield (value, unit) of each number in the right answer for one draw; nothing if the author's function fails."""
     if not (units := units_of(question)):
         return
     try:

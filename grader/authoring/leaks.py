@@ -29,7 +29,11 @@ SIGNS = ASCII | str.maketrans("'", '"')
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield each secret line and each seed in learners' files, and each part of a solution that texts reveal."""
+    """Yield a problem for each secret line, each seed and each part of a solution that learners' files show.
+
+    Args:
+        made: the text of each file that learners get, by path.
+    """
     secrets = dict(secret_lines(course))
     for path, text in made.items():
         for line in text.splitlines():
@@ -48,7 +52,7 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 
 
 def told_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
-    """Yield each solution line and each key that a text shows, once, with the text's place.
+    """Yield one problem for each solution line and each right answer that a text for learners shows.
 
     The last hint of a task or question is not searched, because it may show the solution.
 
@@ -71,7 +75,7 @@ def _asked(exercise: Exercise) -> list[Task | Question]:
 
 
 def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, description, code) for each solution line or formula that a text other than code contains."""
+    """Yield (place, description, code) for each solution line or formula in a text. Texts that are code are skipped."""
     solution = [(what, secret, _folded(secret)) for what, secret in _solution(exercise, used)]
     for one in texts:
         folded = "" if one.is_code else _folded(one.text)
@@ -81,14 +85,14 @@ def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) 
 
 
 def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, description, formula or value) for each text that shows the key of a question."""
+    """Yield (place, description, formula or value) for each text that shows the right answer to a question."""
     for question in exercise.questions.values():
         for place, shown in [*shown_formulas(question, texts), *shown_values(question, texts)]:
             yield place, f"the answer of {question.name}", shown
 
 
 def _templates(exercise: Exercise, texts: Iterable[Text]) -> Iterator[str]:
-    """Yield the texts with {{ NAME }} that are not templates, because learners would read the braces."""
+    """Yield a problem for each text with {{ NAME }} that nothing fills in, because learners would read the braces."""
     filled = {f"the docstring of {name}" for name in exercise.questions}
     filled |= {f"{word}= of {name}" for name in exercise.questions for word in ("options", "items")}
     shown = {one.place: found[0] for one in texts if (found := EXPRESSION.search(one.text)) and one.place not in filled}
@@ -143,13 +147,13 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 
 
 def _reveals(line: str, used: Mapping[str, int]) -> bool:
-    """Return whether a line may reveal a solution: it is long, is in few exercises, and does more than read a value."""
+    """Return True if a line may reveal a solution: it is long, is in few exercises, and does more than read a value."""
     normal = normal_form(line)
     return len(normal) >= LEAST_LINE and used[normal] < IDIOM and not _only_reads(line)
 
 
 def _only_reads(line: str) -> bool:
-    """Return whether a line only names a part of a value, as in ``n = mesh.shape["x"]``."""
+    """Return True if a line only gives a name to a part of a value, as in ``n = mesh.shape["x"]``."""
     with suppress(SyntaxError):
         match syntax.parse(line.strip()).body:
             case [ast.Assign(value=ast.Attribute() | ast.Subscript() as value)]:
@@ -168,7 +172,7 @@ def _shown_lines(exercise: Exercise, parts: Sequence[Statement], public: set[str
 
 
 def _public_checks(exercise: Exercise) -> list[str]:
-    """Return the lines of public checks. If a line of a hidden check is in a public check, the line is not secret."""
+    """Return the lines of public checks. A line of a hidden check is not secret if a public check has an equal line."""
     public = {c.name for c in exercise.checks.values() if c.public}
     return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 

@@ -1,7 +1,6 @@
-"""The texts that learners get, found in the files that ``build`` makes, in reports and in texts with drawn numbers.
+"""Find the texts that learners get: in the files that ``build`` makes, and in reports.
 
-The module searches the files instead of a list of declarations, so it finds a text of a new kind as soon as learners
-get it.
+The module reads the files themselves and not the author's declarations, so it also finds new kinds of texts.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from grader.exercise import Exercise
 
 
 class Text(NamedTuple):
-    """A text that learners get. ``place``: where the text is, for the author. ``is_code``: False for prose."""
+    """A text that learners get. ``place`` tells the author where the text is. ``is_code`` is False for prose."""
 
     place: str
     text: str
@@ -29,7 +28,7 @@ class Text(NamedTuple):
 
 
 def learners_texts(course: Course, made: Mapping[str, str]) -> dict[str, list[Text]]:
-    """Return the texts of each usable exercise by name. Equal texts of an exercise count once.
+    """Return the texts that learners get, by exercise. Of an exercise's equal texts, only the first is returned.
 
     Args:
         made: the files that learners get, by path.
@@ -56,7 +55,7 @@ def _in_reports(exercise: Exercise) -> Iterator[Text]:
 
 
 def _of_file(course: Course, path: str, text: str) -> Iterator[tuple[str, Text]]:
-    """Yield (exercise, text) for each text of a file. A text of a module counts for all exercises of the module."""
+    """Yield (exercise, text) for each text of a file. A module's text is yielded for each exercise of the module."""
     place = PurePosixPath(path)
     if place.stem in course.module_of and place.suffix == ".py":
         yield from ((place.stem, one) for one in _of_python(text))
@@ -80,7 +79,10 @@ def _of_python(source: str) -> Iterator[Text]:
 
 
 def _parts(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
-    """Yield (place, syntax node) for the statement, or for a function's docstring, keywords and body."""
+    """Yield (place, syntax node) for each part of a top-level Python statement.
+
+    The parts of a function are its docstring, the keywords of its decorators, and its body.
+    """
     match node:
         case ast.Expr(value=ast.Constant(value=str())):
             yield "the statement", node

@@ -43,9 +43,12 @@ Uses = Mapping[str, BudgetUse]
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """Identify one budget of a check. All calls of a task share the budget.
+    """The identity of one budget of a check. All calls of a task share the budget.
 
-    If budgets of the check have equal ``task``, ``word`` and ``what``, ``number`` (from 0) tells them apart.
+    Attributes:
+        word: the ``expect`` function that compares an amount with the budget.
+        what: the amount in words; may be ''.
+        number: the budget's number, from 0, among budgets with equal ``task``, ``word`` and ``what``.
     """
 
     task: str
@@ -58,23 +61,24 @@ class BudgetKey:
 
 
 Places = Mapping[str, Uses]
-"""The uses of one budget, by a text with mesh and sizes."""
+"""The amounts that programs compared with one budget, by a text that names the mesh and the sizes."""
 
 
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
     """Yield a problem for each budget that does not separate right programs from wrong ones.
 
-    For a ``between`` budget, on every mesh with every size, at least one misconception that names the check must exceed
-    the budget. All misconceptions that exceed the budget must exceed it by the margin.
+    A budget ``between(right, wrong)`` must separate programs on every mesh and with all sizes. At least one
+    misconception that names the check must exceed the budget. Each misconception that exceeds the budget must exceed
+    it by the margin.
 
-    A plain number is the amount that right programs need. On every mesh with every size, at least one right program
-    must need at least the number minus the margin. On some mesh with some sizes, at least one misconception must exceed
-    the number by the margin, or differ from the number if it is exact. For this, a misconception may name an earlier
-    check (then the later check never judges it), or exceed an earlier budget of the check.
+    A budget that is a plain number is the amount that right programs need. On every mesh and with all sizes, the
+    largest need of a right program must be this number, or less by at most the margin. On at least one mesh, a
+    misconception must exceed the number by the margin, or differ from it if the budget is exact. This misconception may
+    also be one that fails an earlier check or exceeds an earlier budget of the check.
 
     Args:
-        right: findings of the reference and of the alternatives, by the names that messages use.
-        wrong: findings of each misconception, by the misconception's name.
+        right: results of the reference and of the alternatives, by the names that messages use.
+        wrong: results of each misconception, by the misconception's name.
     """
     for one in measured(exercise, right, wrong):
         if one.separates:
@@ -105,7 +109,7 @@ class Measured:
 
 
 def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Measured]:
-    """Yield each budget of an exercise. The arguments are those of ``margin_problems``."""
+    """Yield each budget of an exercise with the amounts that programs need. Arguments: see ``margin_problems``."""
     for check in exercise.checks.values():
         below = _by_budget(check, right)
         if not below:
@@ -123,7 +127,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the meshes and sizes with a budget that is or must be declared with ``between``.
+    """Return the meshes and sizes for which the budget is declared, or must be declared, with ``between``.
 
     If ``separate`` is False, return the meshes and sizes without such a budget.
     """
@@ -142,7 +146,7 @@ def _before(exercise: Exercise, check: Check) -> Iterator[str]:
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
-    """Return the findings of the misconceptions that are declared to fail one of these checks."""
+    """Return the results of the misconceptions that name one of these checks in ``fails``."""
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
@@ -155,7 +159,7 @@ def _by_budget(check: Check, amounts: Amounts, measuring: bool = False) -> Mappi
 
 
 def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
-    """Yield a problem for each mesh and set of sizes with which every right program needs much less than the budget."""
+    """Yield a problem for each mesh (with its sizes) on which all right programs need much less than the budget."""
     show = _shown(key.word)
     for sizes, uses in places.items():
         who, use = max(uses.items(), key=lambda one: one[1].amount)
@@ -188,7 +192,7 @@ def _uses(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _is_far(use: BudgetUse) -> bool:
-    """Return True if a wrong program's amount has the required distance from a budget that is a plain number."""
+    """Return True if a wrong program's amount exceeds a plain number by the margin, or differs from an exact number."""
     if use.word == EXACT:
         return use.amount != use.budget
     return _is_beyond(use) and (use.word in COUNTS or use.amount >= use.budget * ROOM * (1 - ROUNDING))
@@ -254,7 +258,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
     """Yield (mesh and sizes, budget, comparison) for each comparison with a budget in this check.
 
     Args:
-        measuring: after a program exceeds a budget, continue with the check's next comparison.
+        measuring: True to continue with the check's next comparison after a program exceeds a budget.
     """
     for group in together(check, list(answered)):
         if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
@@ -269,7 +273,10 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Return (request, ``Seen`` object) of the check's first run. All runs use one program, so amounts are equal."""
+    """Judge the check on one set of inputs, and return (request, ``Seen`` object with the compared amounts).
+
+    One set suffices, because all sets run the same program, and amounts do not depend on values.
+    """
     given = tuple(
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)

@@ -17,7 +17,7 @@ GRADIENTS = {"grad", "value_and_grad", "vjp", "linear_transpose", "jacrev", "hes
 
 
 def judged_modes(exercise: Exercise) -> Iterator[str]:
-    """Yield, for each function for ``shard_map`` that computes a gradient or has two modes, a line with its modes."""
+    """Yield a line with the modes of each ``shard_map`` body that computes a gradient or has two modes."""
     for part in _bodies(exercise):
         modes = exercise.tasks[part.name].modes
         if len(modes) > 1 or _takes_gradient(part, exercise):
@@ -25,7 +25,7 @@ def judged_modes(exercise: Exercise) -> Iterator[str]:
 
 
 def undecided_modes(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each function for ``shard_map`` that computes a gradient and declares no mode."""
+    """Yield a problem for each ``shard_map`` body that computes a gradient and declares no mode."""
     for part in _bodies(exercise):
         named = {k.arg for d in _decorators(part) if isinstance(d, ast.Call) for k in d.keywords}
         if "check_vma" not in named and _takes_gradient(part, exercise):

@@ -1,10 +1,11 @@
-"""Near misses: answers by a question's formula with one term or function left out, or with a count off by one.
+"""Near misses: answers from a question's formula with one mistake, such as a missing term or a count off by one.
 
 If the tolerance accepts a near miss in some draws and rejects it in other draws, students' results depend on luck. If
 the tolerance accepts a near miss in all draws, the question is not about the changed term, and there is no problem.
 
-If a question asks for the formula, every term of the formula matters. So each near miss must differ from the key at one
-drawn point at least. A near miss lacks one term of a sum, or one function.
+If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
+drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws.
+Near misses of a formula may also lack a function.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def near_miss_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def _formula_problems(question: Question) -> Iterator[str]:
-    """Yield a problem for each near miss of a formula's key that equals the key at all drawn points."""
+    """Yield a problem if a near miss of a question's right formula equals the right formula for all drawn values."""
     for drawn in question.variants():
         kind = kind_of(question, drawn)
         try:
@@ -58,7 +59,7 @@ def _formula_problems(question: Question) -> Iterator[str]:
 
 
 def formula_near_misses(key: str) -> Iterator[tuple[str, str]]:
-    """Yield (description, changed formula) for each near miss of a key."""
+    """Yield (description, changed formula) for each near miss of a right formula."""
     for place in range(len(list(_changes_of_formula(expression(key))))):
         formula = expression(key)
         old, what, new = list(_changes_of_formula(formula))[place]

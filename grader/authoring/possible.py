@@ -1,4 +1,4 @@
-"""Check that a question's situation can exist in every draw, and that its answers differ enough.
+"""Check that a question's situation can exist in every draw, and that its answers differ enough between draws.
 
 A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, a time shorter than the
 time of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
@@ -61,7 +61,7 @@ def question_problems(question: Question) -> Iterator[str]:
 
 
 def impossible(scenario: Scenario) -> Iterator[str]:
-    """Yield the reasons why the scenario's arrays, slice or model cannot exist."""
+    """Yield a problem for each part of a scenario (array, slice, memory, heads) that cannot exist."""
     for shape, spec in scenario.arrays:
         for size, axes in zip(shape, entries(tuple(spec), len(shape)), strict=True):
             parts = math.prod(scenario.mesh[axis] for axis in axes)
@@ -85,7 +85,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield the reasons why the answer to a numeric question is unusable: it is a published number, or impossible."""
+    """Yield a problem if the answer to a numeric question is a published number, or an impossible number."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit

@@ -1,7 +1,7 @@
-"""Compute all inputs, keys and texts again in other processes, because they must be equal in every grader.
+"""Compute all inputs, right answers and texts again in other processes, because all graders must compute equal ones.
 
-The other processes differ in all that authors' code must not depend on: order of sets, day, folder and machine. They
-have limits of time and memory, so authors' code that does not end becomes a problem of one exercise.
+The other processes have another order of sets, day, folder and machine, because authors' code must not depend on these.
+They have limits of time and memory, so code that never ends becomes a problem of one exercise.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ DEPENDS = "the order of a set, hash(), random numbers, the time, the folder or t
 
 @dataclass(frozen=True)
 class Drawing:
-    """What another process computed for an exercise; ``problem``: why the process could not compute it."""
+    """The values that another process computed for an exercise. ``problem`` says why the process failed, if it did."""
 
     drawn: list[Drawn] = field(default_factory=list)
     problem: str = ""
 
 
 class Redrawn:
-    """What other processes compute for exercises. The processes start on first use.
+    """The values that other processes compute for exercises. The processes start on first use.
 
     Args:
         hash_seeds: the hash seed of each process.
@@ -58,14 +58,14 @@ class Redrawn:
         self._lock = threading.Lock()
 
     def stopped(self, exercise: Exercise) -> str:
-        """Return why the exercise's inputs and keys cannot be computed within limits; '' if they can."""
+        """Return why the exercise's inputs and right answers cannot be computed within limits; '' if they can."""
         return next((one.problem for one in self._drawings(exercise) if one.problem), "")
 
     def problems(self, exercise: Exercise) -> Iterator[str]:
         """Yield a problem for each value that this process and the other processes compute differently.
 
-        A differing constant of the file is reported only if nothing else differs, because other values may depend on
-        the constant.
+        If a constant of the author's file differs, other values that depend on the constant may differ, too. Then only
+        the other values are reported.
         """
         here = {(what, where): value for what, where, value in drawn_of(exercise)}
         found: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Redrawn:
         return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
     def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
-        """Return what processes with this hash seed compute. If a process dies, the next process continues."""
+        """Return the values of exercises, computed with this hash seed. If a process ends early, another continues."""
         found: dict[str, Drawing] = {}
         while left:
             lines, ended = self._process(left, hash_seed)

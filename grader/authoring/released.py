@@ -1,4 +1,4 @@
-"""Try an exercise's release: the public part that ``build`` writes, without ``solutions/``."""
+"""Test an exercise in the form that learners get: the public part that ``build`` writes, without ``solutions/``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from grader.sandbox.temporary import home
 
 
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
-    """Yield a problem for each public name that the release lacks, and each release check that the reference fails.
+    """Yield a problem for each public name that the learners' file lacks, and for each check that fails with this file.
 
     Args:
-        reference: the solution as a learner would hand it in.
+        reference: the solution, as a submission.
 
     Raises:
-        CourseError: the release cannot be used.
+        CourseError: the learners' file cannot be used.
     """
     released = _released(grader.course, exercise)
     found = released.exercise(exercise.id)

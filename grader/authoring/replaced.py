@@ -1,4 +1,4 @@
-"""Programs of the proof: the solution with one task replaced by a misconception or an alternative."""
+"""Programs that ``verify`` tries: the solution with one task replaced by a misconception or an alternative."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Replaced:
 
     Attributes:
         text: the source code.
-        known: the reference's findings for tasks that do not depend on the replaced task.
-        found: findings for the replaced task and the tasks that use it, from a process that ran several programs. Empty
-            if another program in this process may have changed the findings.
+        known: the reference's results for tasks that do not depend on the replaced task.
+        found: results for the replaced task and the tasks that use it, from a process that ran several programs. Empty
+            if another program in this process may have changed the results.
     """
 
     by: Misconception | Alternative
@@ -45,15 +45,15 @@ def replaced_texts(
     others: Sequence[Misconception | Alternative],
     reference: list[Answered],
 ) -> list[Replaced]:
-    """Run the solution with each misconception or alternative, several of them in one process. Store each
-    misconception's results for hints.
+    """Run the solution with one task replaced, once for each misconception and each alternative.
 
-    The solution runs last in each process. If its findings differ from ``reference``, all findings of the process are
-    dropped.
+    Several programs run in one process, and the unchanged solution runs last. If the solution's results then differ
+    from ``reference``, all results of the process are dropped. Results of misconceptions are stored, because the
+    grader compares submissions with them to choose hints.
 
     Args:
         others: the misconceptions and alternatives.
-        reference: findings of the solution, from a process that ran no other program.
+        reference: results of the unchanged solution, from a process that ran no other program.
     """
     given, replaced = answers(course, exercise, "verify"), []
     own = reference_source(exercise, given)
@@ -76,7 +76,7 @@ def replaced_texts(
 def amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
-    """Return (findings of right programs, findings of wrong programs), both by name."""
+    """Return (results of right programs, results of wrong programs), both by the program's name."""
     right, wrong = {"the reference": reference}, {}
     for text in texts:
         found = [*text.known, *text.found]
@@ -90,7 +90,7 @@ def amounts(
 
 
 def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
-    """Return True if all findings have equal programs or, for plain Python tasks, equal outcomes."""
+    """Return True if both lists have equal programs or, for plain Python tasks, equal outcomes, in equal order."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
 
 

@@ -60,7 +60,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def listed_rules(exercise: Exercise) -> Iterator[str]:
-    """Yield each rule, then a line for each misconception that breaks it, with failed checks and lost points."""
+    """Yield each rule, followed by a line for each misconception that breaks it: the failed checks and lost points."""
     for rule in rules_of(exercise):
         yield rule.text
         for wrong in rule.broken_by:
@@ -69,7 +69,7 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:
-    """Return the points that a misconception costs: those of failed checks, and of checks that need them to pass."""
+    """Return the points of all checks that a misconception fails, and of all checks that need one of these to pass."""
     if not isinstance(wrong.of, Task):
         return wrong.of.points
     lost = set(wrong.fails)

@@ -250,7 +250,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 def _end(text: str, items: CollectionNode) -> int:
     """Return the end of the last node of a list or mapping.
 
-    The end mark that the parser gives a block is of no use: it is the start of the next node.
+    The parser's own end mark is not used, because for a block it is the start of the next node.
     """
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last

@@ -1,4 +1,4 @@
-"""Grade one task of one submission with many seeds, as in many years of the course, to find results of chance.
+"""Grade one task of one submission with many seeds, as in many years of the course, to find results that vary by luck.
 
 The submission is traced once. Only the inputs differ between seeds, so twenty seeds cost little more than one.
 """
@@ -22,13 +22,20 @@ SEEDS = tuple(f"verify/{n}" for n in range(1000))
 def results_by_seed(
     grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
 ) -> list[dict[str, Result]]:
-    """Return, for each seed, the results of one task's checks by name, for a submission with this source code."""
+    """Grade one task of a submission with each seed.
+
+    Args:
+        text: the submission's source code.
+
+    Returns:
+        One dict for each seed: the results of the task's checks, by name of the check.
+    """
     return results_of_task(grader, exercise, text, task, _plans(exercise, tuple(seeds)), public=False)
 
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Return one list of requests per seed. All lists share the requests without hidden inputs. Cached."""
+    """Return a list of requests for each seed. All lists share the requests without hidden inputs. Cached."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
@@ -41,7 +48,15 @@ def is_luck(result: Result) -> bool:
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """Return, for each plan, the results of one task's checks by name. Sends only requests that these checks need."""
+    """Grade one task of a submission once for each plan, with only the requests that the task's checks need.
+
+    Args:
+        text: the submission's source code.
+        plans: lists of requests.
+
+    Returns:
+        One dict for each plan: the results of the task's checks, by name of the check.
+    """
     checks = exercise.checks_of(exercise.tasks[task])
     names = {check.name for check in checks}
     calls = {id(call) for check in _with_those_before(exercise, checks) for call in check.calls}
@@ -64,9 +79,11 @@ def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Chec
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return, by check in ``fails``, the indices of the seeds with which the check does not fail.
+    """Return, for each check (by name), the indices of the seeds with which it does not fail.
 
-    Checks that fail with every seed are left out.
+    Args:
+        results: for each seed, the results by name of the check.
+        fails: the checks that should fail. Checks that fail with every seed are left out of the returned dict.
     """
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):

@@ -1,4 +1,4 @@
-"""Find keys of questions in the texts that learners get: a formula that equals the key, or the key's value itself.
+"""Find keys (right answers of questions) in learners' texts: a formula that equals the key, or the key's value.
 
 Formulas are compared by their values for the question's draws, so any way to write a formula is found.
 """
@@ -46,7 +46,7 @@ RTOL = 1e-9
 
 
 def shown_formulas(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, formula) for each formula in a text that equals the key, or an entry of the key, in every draw."""
+    """Yield (place, formula) for each formula in a text that equals the right answer (or its entry) in all draws."""
     names, points, keys = _values(question)
     if not any(points):
         return
@@ -67,7 +67,7 @@ Key = tuple[Mapping[str, Any], AnswerKind, Any]
 
 
 def keys_of(question: Question) -> list[Key]:
-    """Return the key for each draw; [] if a key is invalid, or a person grades the answer."""
+    """Return the right answer for each draw; [] if the author's function fails, or if a person grades the answer."""
     if isinstance(question.answer, Written):
         return []
     try:
@@ -78,9 +78,10 @@ def keys_of(question: Question) -> list[Key]:
 
 
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
-    """Return the names and values of numeric parameters (or symbols) for each draw, and the keys' values.
+    """Return (names of numeric parameters, their values in each draw, numbers in the right answers).
 
-    Each entry of a table has two lists of key values: in base units, and in the entry's unit.
+    For a formula question, return its symbols in place of parameters. Each entry of a table has two lists of numbers,
+    with one number for each draw: in base units, and in the entry's unit. A single number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -105,7 +106,7 @@ def _is_number(value: Any) -> bool:
 
 
 def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
-    """Yield the formulas with these names in a text, and their parts, except the beginnings of products."""
+    """Yield each formula in a text that has these names, and the formula's parts (see ``_parts``)."""
     for run in _runs(text, {*names}):
         start = 0
         while start < len(run) and not {*names}.isdisjoint(run):
@@ -116,7 +117,7 @@ def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
 
 
 def _parts(node: ast.expr, is_part: bool = True) -> Iterator[ast.expr]:
-    """Yield a formula and its parts. In ``a * b / c``, ``a * b`` does not count, because the product goes on."""
+    """Yield a formula and its parts. In ``a * b / c``, ``a * b`` is not a part, because the product continues."""
     if is_part:
         yield node
     for child in ast.iter_child_nodes(node):
@@ -129,7 +130,7 @@ def _is_product(node: ast.AST) -> TypeGuard[ast.BinOp]:
 
 
 def _runs(text: str, names: set[str]) -> Iterator[list[str]]:
-    """Yield runs of tokens that may be formulas. As in ``2 I (X - 1)``, a name may follow a factor without a sign."""
+    """Yield lists of consecutive tokens that may be formulas. In ``2 I (X - 1)``, the missing ``*`` signs are added."""
     run: list[str] = []
     for token in [*_tokens(text), ";"]:
         joint = _joint(run, token, names)
@@ -176,8 +177,8 @@ def _longest(run: list[str], start: int) -> tuple[ast.expr | None, int]:
 def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
     """Yield (place, answer) for each text that has an accepted answer to the question in every draw.
 
-    For a number or PartitionSpec, the text with drawn numbers contains the key itself. For options, the text names
-    exactly the right options. For an order, the text names all items in the right order.
+    If the answer is a number or PartitionSpec, the text with drawn numbers contains it. If the answer is a choice of
+    options, the text names exactly the right options. If it is an order, the text names all items in the right order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):
@@ -219,13 +220,16 @@ def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:
 
 
 def _options(kind: AnswerKind) -> Mapping[str, str]:
-    """Return the texts of a question's options by key; {} for a question without options."""
+    """Return a question's options as a dict from key to text; {} for a question without options."""
     one = kind.one if isinstance(kind, ListedKind) else kind
     return one.options if isinstance(one, ChoiceKind) else {}
 
 
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the first PartitionSpec or number (in any unit of the text) that the question accepts; '' for none."""
+    """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
+
+    A number may be meant in any unit that the text contains.
+    """
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):
         for part in [f"{found[0]} {unit}".strip() for unit in units] if found[0][0].isdigit() else [found[0]]:

@@ -28,7 +28,7 @@ NOTHING_LEFT = (
 
 
 def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
-    """Answer the requests to each submission as in a process of its own, but use one process for all submissions.
+    """Run several submissions in one process, and collect each submission's answers to its requests.
 
     Args:
         texts: (source code, requests) of each submission.
@@ -54,15 +54,13 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
 
 
 def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> Iterator[list[Answered]]:
-    """Answer the requests to each submission, in batches.
+    """Run submissions in batches, and yield each submission's answers to its requests.
 
-    If other submissions may have changed an answer, the submission is tried again in a process of its own.
+    If other submissions may have changed an answer, the submission runs again in a process of its own. A submission
+    that ends its own process has an empty list of answers.
 
     Args:
         texts: (source code, requests) of each submission.
-
-    Returns:
-        The answers of each submission; an empty list for a submission that ends its own process.
     """
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]

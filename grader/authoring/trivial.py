@@ -43,7 +43,7 @@ def {task}(*args, **keywords):
 
 @dataclass(frozen=True)
 class Trivial:
-    """A trivial program of a task. ``does`` describes its behavior, and ``found`` has the finding for each request."""
+    """A trivial program of a task. ``does`` describes its behavior, and ``found`` has its result for each request."""
 
     task: Task
     does: str
@@ -58,7 +58,7 @@ def trivial_problems(
     First replace one task at a time. Then replace all tasks at once by trivial programs of equal behavior.
 
     Args:
-        reference: findings of the solution.
+        reference: the results of running the reference solution.
     """
     found = {a.ask.same: a.finding for a in reference}
     graded = [Answered(ask, found[ask.same]) for ask in grader.plan(exercise.id, False)]
@@ -83,7 +83,7 @@ def trivial_programs(
 
 
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
-    """Return trivial functions for a plain Python task, by a text such as "returns 0".
+    """Return trivial functions for a plain Python task, by a description such as "returns 0".
 
     A trivial function always has the same outcome (one of ``CONSTANTS`` or of the reference's outcomes), or returns its
     first argument.
@@ -98,7 +98,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
 def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
     """Yield programs that give right results for public cases, and one constant result for all hidden cases.
 
-    The constant result is None, or the reference's first hidden result of a request.
+    The constant result is None, or the reference's result for the first hidden case of a request.
     """
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}
@@ -110,7 +110,7 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
 
 
 def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
-    """Return the outcomes of a request, each with True if its case is a public case of the task."""
+    """Return (True if the case is public, outcome) for each case of a request."""
     if not isinstance(of.finding, list):
         return []
     calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]
@@ -143,7 +143,7 @@ def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
 
 
 def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
-    """Return the checks that pass with trivial programs, among the checks of the tasks that these programs replace."""
+    """Return the checks that still pass after trivial programs replace their tasks."""
     replaced = {a.ask: a for one in programs for a in one.found}
     tasks = {one.task for one in programs}
     results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)

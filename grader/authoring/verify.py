@@ -3,17 +3,17 @@
 For every exercise:
 - The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
 - Every misconception fails exactly the checks that it names and gets its own hint, with every seed.
-- For every rule of the statement a misconception breaks the rule, and for every check a misconception fails the check.
-- No misconception fails a check in public and passes it when graded.
-- Each budget is between the needs of right and wrong programs.
-- The release has all public parts, and the reference passes the checks of the release.
-- A question's answers differ by more than its tolerance, and so do near misses. The question's situation can exist.
+- For each rule of the statement, a misconception breaks it, and for each check, a misconception fails it.
+- No misconception fails a check on public inputs and passes the same check on hidden inputs.
+- Each budget is above the needs of right programs and below the needs of wrong programs.
+- The learners' file has all public parts, and the reference passes the checks of the learners' file.
+- A question's right, wrong and nearly right answers differ by more than its tolerance. Its situation can exist.
 - A question's text changes with each parameter that changes the answer, and explains each symbol of a formula.
 - No function that learners get is a whole solution.
 - Hidden dimensions are at least as uneven as public dimensions, and each static keyword has several values.
 For the course:
 - Names are unique.
-- ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a solution or a key.
+- ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a right answer.
 - The tables of sources name only parts of the course that exist.
 """
 
@@ -122,7 +122,7 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the problems of an exercise whose inputs, keys and texts are equal in all processes."""
+    """Yield the problems of an exercise whose inputs, right answers and texts are equal in all processes."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))
@@ -172,7 +172,7 @@ def reference_problems(
     If a check was not judged because an earlier check failed, only the earlier check is a problem.
 
     Returns:
-        The reference's findings, to reuse for the unchanged tasks of programs that replace one task. None if the
+        The reference's results, to reuse for the unchanged tasks of programs that replace one task. None if the
         reference does not pass, because then no check can tell right programs from wrong ones.
     """
     text = reference_source(exercise, answers(course, exercise, "verify"))
@@ -206,7 +206,7 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
     """Yield the problems of a misconception or alternative.
 
-    If findings from a shared process show a problem, try the program again in a process of its own.
+    If results from a shared process show a problem, try the program again in a process of its own.
     """
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
@@ -258,7 +258,7 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield problems in graded results: the misconception fails other checks than it names, or gets a wrong hint."""
+    """Yield a problem if a misconception fails other checks than it names when graded, or gets a wrong hint."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -287,7 +287,12 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """Yield problems of a misconception that fails a public check: it passes the graded check, or gets a wrong hint."""
+    """Yield a problem if a misconception that fails a public check passes it when graded, or gets a wrong hint.
+
+    Args:
+        shown: the failed result of the public check.
+        graded: the result of this check with hidden inputs.
+    """
     if graded.status == "passed":
         yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:

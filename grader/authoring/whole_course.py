@@ -1,4 +1,4 @@
-"""Prove facts about a whole course: names are unique, learners' files are current, nothing leaks, no file is stray."""
+"""Test a whole course: names are unique, learners' files are current, nothing leaks, course.yaml lists all files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from grader.exercise import Exercise
 
 
 def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]:
-    """Yield the problems of the course as a whole. ``told``: exercises whose own problems are reported elsewhere."""
+    """Yield the problems of the course as a whole.
+
+    Args:
+        told: the exercises that the caller reports itself if they cannot be used.
+    """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
         made = usable_products(course)

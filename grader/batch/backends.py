@@ -1,7 +1,7 @@
-"""Interfaces of real devices, of compilers for absent chips, and of other machines that grade.
+"""Interfaces to real devices, to compilers for absent chips, and to other machines that grade.
 
-The packages in ``wings`` implement these interfaces. No interface changes the facts that the grader reads from a
-program. A compiler adds the layouts and collectives of its schedule to these facts.
+The packages in ``wings`` implement these interfaces. Their implementations do not change the facts that the grader
+reads from a program. A compiler adds the layouts and collectives of its schedule to these facts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class Devices(Protocol):
     """Devices that programs run on in addition to the simulated devices.
 
     Attributes:
-        text: describes the devices, for a report. times: whether to time programs. workers: run the programs.
+        text: describes the devices, for a report.
+        times: True to time programs.
+        workers: the processes that run the programs.
     """
 
     times: bool
@@ -44,7 +46,7 @@ class Devices(Protocol):
 
 
 class Compiler(Protocol):
-    """A compiler for the chips of one slice. ``on`` is the slice; its text is, for example, "v5e:2x4"."""
+    """A compiler for the chips of one slice. ``on`` is the slice, and ``str(on)`` is its name, such as "v5e:2x4"."""
 
     on: Any
     worker: Worker
@@ -61,11 +63,11 @@ class Elsewhere(Protocol):
     """Grades submissions on other machines."""
 
     def refuse(self, jobs: int | None, *, beside: bool) -> None:
-        """Raise CourseError for options that do not go together.
+        """Raise CourseError for options that exclude each other.
 
         Args:
             jobs: how many submissions to grade at a time; None if the user set no number.
-            beside: whether programs also run on other devices than the simulated devices.
+            beside: True if programs also run on devices that are not simulated.
         """
 
     def tier_of(self, asked: str) -> str: ...
@@ -87,5 +89,5 @@ def stuck(found: Sequence[list[list[Sharded]]]) -> str:
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """Return the simulated devices' results, with the reason ``why`` in place of every value."""
+    """Return the simulated devices' results without values. Access to a value raises NotHere with the text ``why``."""
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

@@ -15,19 +15,24 @@ from grader.intake.submission import Source, Submission, fingerprint
 
 
 def is_untouched(course: Course, source: Source | None) -> bool:
-    """Return whether the learner wrote nothing: there is no file, or the file is unchanged from the handout."""
+    """Return True if the learner wrote nothing: there is no file, or the file is unchanged from the handout."""
     return source is None or fingerprint(source) in course.handed_out or nothing_written(source)
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for a folder that has no exercise of ``asked``. The error names files that cannot be read."""
+    """Return the error for a folder without a file for ``asked``. The error names the files that cannot be read.
+
+    Args:
+        asked: the exercise or module that the user named.
+        first: the exercise for which the error names an example file.
+    """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"looked for {first}.py, {module}.ipynb and similar names")
     return CourseError(f"no file for {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
-    """Return a report of the exercises ``names``. Untouched exercises count as not handed in and have no results."""
+    """Grade the exercises ``names``. Exercises that the learner did not change count as not handed in."""
     course = grader.course
     untouched = {source for source in set(submission.sources.values()) if is_untouched(course, source)}
     begun = [name for name in names if submission.sources.get(name) not in {None, *untouched}]

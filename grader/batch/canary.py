@@ -1,9 +1,9 @@
 """The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
-Solutions go through the same grader, sandbox tier and workers as submissions. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) lists the solutions that got full marks. The file's
-keys cover the course's content, the versions of all software that affects a verdict, the tier and the host. Without the
-file the canary runs again, which takes a second or two for each module.
+The grader, sandbox tier and workers are those that grade submissions. The file
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) has a key for each solution that got full marks. A
+key covers the course's content, the versions of all software that affects a verdict, the tier and the host. Without
+the file the canary runs again, which takes a second or two for each module.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that have not yet got full marks on this machine. Raises CanaryFailed.
 
-    Solutions are traced and run without the cache. There is one exception: the cache supplies the answers if the
-    solution got full marks before for equal requests, with this grader and on this machine. ``step`` gets each finished
-    exercise's name.
+    Solutions are traced and run without the cache, with one exception. If a solution got full marks before for equal
+    requests, with this grader and on this machine, its answers may come from the cache.
+
+    Args:
+        step: called with the name of each finished exercise.
     """
     left = unproved(grader, names)
     if not left:
@@ -74,7 +76,9 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
     """Grade the solutions of the exercises ``names`` now. Return '', or one line with the fault and the remedy.
 
-    ``ran``: exercises whose solutions passed before, so that their answers may come from the cache.
+    Args:
+        step: called with the name of each finished exercise.
+        ran: the exercises whose answers may come from the cache, because their solutions passed before.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
@@ -95,7 +99,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """Return exercises, in course order, that together have every kind of task and every kind of answer."""
+    """Return a few exercises, in course order, that together have every kind of task and of answer in the course."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)
@@ -174,7 +178,7 @@ def remembered() -> list[str]:
 def remember(keys: list[str]) -> None:
     """Save the keys of the course's solutions that got full marks.
 
-    If two graders save keys at once, one grader's keys are lost. The next run grades the lost keys' solutions again.
+    If two graders save keys at once, one grader's keys are lost. The next run then grades these solutions again.
     """
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):

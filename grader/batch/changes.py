@@ -1,6 +1,7 @@
-"""The changes of a regrade: students, score changes and reasons. The grader shows changes before new reports count.
+"""Find the score changes of a regrade, with their reasons. The grader shows changes before new reports count.
 
-The database keeps the whole history. ``OUT/changes.csv`` lists changes oldest first, ``OUT/changes.html`` newest first.
+The database keeps all changes of all regrades, which are the history. ``OUT/changes.csv`` lists the history oldest
+first, ``OUT/changes.html`` newest first.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the old report, with the exercises and penalties that only the new report has.
+    """Return the old report, plus the exercises and penalties that only the new report has.
 
     So a new exercise or penalty does not count as a change.
     """
@@ -107,7 +108,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return whether the report marks bonus exercises. Reports of old grader versions mark none."""
+    """Return True if the report marks bonus exercises. Reports of old grader versions do not."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
@@ -131,7 +132,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield a change for each exercise that became or stopped being a bonus. The student's percentage then changes."""
+    """Yield a change for each exercise that is now a bonus and was not, or the reverse. Its points stay equal."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -162,7 +163,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """Describe how the points that a person set by hand changed; '' if no such points changed."""
+    """Return a text about how points set by hand changed; '' if no such points changed."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):
@@ -173,7 +174,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Return why a verdict changed: the inputs of the grading that differ between the two reports."""
+    """Return why a verdict changed: the inputs of grading (such as the course) that differ between two reports."""
     if not before.basis or not after.basis:
         return NOT_SAID
     parts = dict.fromkeys([*after.basis, "backend"])  # ``basis`` names the backend only if it is not the CPU
@@ -185,7 +186,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:
-    """Yield the changed late penalties, without those of modules that are graded for the first time."""
+    """Yield a change for each late penalty that changed, except in modules that are graded for the first time."""
     before = {one.module: one for one in old.hand_ins}
     after = {one.module: one for one in new.hand_ins}
     graded = {e.module for e in old.exercises}
@@ -211,13 +212,13 @@ class RecordedChange:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> RecordedChange:
-        """Return the change in a row of the database's history."""
+        """Return the recorded change for a row of ``Database.history``."""
         regrade, when, *change = row
         return cls(regrade, when, Change(*change))
 
 
 def read_history(folder: Path) -> list[RecordedChange]:
-    """Return the history in ``changes.csv`` of an older version's folder. Raises CourseError if the file was edited."""
+    """Return the history from the ``changes.csv`` of an older version. Raises CourseError if the file was edited."""
     path = folder / FILE
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))

@@ -1,8 +1,8 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused and not graded, and the report says why. A file whose parts are too
-many, too long or too deeply nested never counts as a fault of the grader. After a large submission the grader starts a
-new process, so that the next submission has all of the memory.
+A file that exceeds a limit is refused and not graded, and the report says why. A file with too many, too long or too
+deeply nested parts never counts as a fault of the grader. After a large submission the grader starts a new process, so
+that the next submission has all of the memory.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapte
 CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
-"""Size in bytes. Smaller files need little memory: if the kernel kills the process, the machine lacks memory."""
+"""A size in bytes. If a smaller file makes the kernel kill the process, the machine lacks memory, not the file."""
 
 
 class OutOfTime(Exception):
@@ -82,13 +82,16 @@ class ParsingProcess:
         form: TypeAdapter[T],
         spend: Callable[[float], None],
     ) -> tuple[T, list[bytes]]:
-        """Send a request to the process. Return the answer's record, validated as ``form``, and the answer's blobs.
+        """Send a request to the process. Return (record of the answer, validated as ``form``; blobs of the answer).
 
         Args:
+            blobs: the bytes to parse.
+            seconds: the limit on CPU time.
+            form: the form that the answer's record must have.
             spend: called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
-            Refused: the bytes cannot be read at all, or not within the limits.
+            Refused: the bytes cannot be read, or not within the limits.
             OutOfTime: reading took too long.
             Unreadable: the process does not work on this machine.
         """
@@ -119,7 +122,7 @@ class ParsingProcess:
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
     def _works(self) -> bool:
-        """Return whether a new process can read the grader's own test file."""
+        """Return True if a new process can read the grader's own test file."""
         self._worker.kill()
         request = {"parse": "stamp", "about": {}, "submission": -1, "seconds": READ_SECONDS}
         try:
@@ -133,7 +136,7 @@ _numbers = count()
 
 
 class Confined(Parsers):
-    """The parsers of one submission. ``for_submission`` returns another submission's parsers with the same process."""
+    """The parsers of one submission. ``for_submission`` returns the parsers of another submission in this process."""
 
     def __init__(self, process: ParsingProcess, place: str = "") -> None:
         self._process, self._number, self._place = process, next(_numbers), place
@@ -201,7 +204,7 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read within ``seconds``. The message must not depend on the time left, which varies."""
+    """Return why a file was not read within ``seconds``. The message contains no measured time, because that varies."""
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
@@ -212,9 +215,9 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return a tier for the requested isolation, or ``none`` if no sandbox works.
+    """Return the sandbox tier for the requested isolation, or ``none`` if no sandbox works on this machine.
 
-    The tier ``none`` sets limits and isolates nothing.
+    The tier ``none`` limits time and memory, but isolates nothing.
     """
     try:
         return best_tier(isolation)

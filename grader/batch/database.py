@@ -1,8 +1,8 @@
 """``OUT/grades.sqlite``: the only record of a course's grades. Reports, pages and tables are written from this file.
 
 Tables:
-    report   one row for each student: the report as graded, and the report that counts if it differs
-    made     reports that were made and do not count yet; the end of a run moves them into ``report``
+    report   one row for each student: the report as graded, and the report that counts if that is a different one
+    made     new reports, which do not count yet; the end of a run moves them into ``report``
     change   the history of changed scores
     run      ended runs that changed something: time, summary, integrity, students without a report
     roster   the last roster that a command named
@@ -37,7 +37,7 @@ APPLICATION = 0x53484152  # "SHAR"
 PATIENCE = 60.0
 """Seconds to wait while another program reads or writes the database."""
 TOGETHER = 1.0
-"""New reports are saved at most once in this many seconds. A killed run loses the reports that wait to be saved."""
+"""Seconds between two saves of new reports. A killed run loses the reports that are not saved yet."""
 
 _PERSON = (
     "CREATE TABLE person (student TEXT PRIMARY KEY, name TEXT NOT NULL, section TEXT NOT NULL, shown INTEGER NOT NULL)"
@@ -98,7 +98,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A student's report before and after adjustments. Both reports are one object if no adjustment applies."""
+    """A student's report as graded, and the report that counts. They are one object if no adjustment applies."""
 
     graded: Report
     counts: Report
@@ -205,7 +205,7 @@ class Database:
     # -- reports
 
     def students(self) -> list[str]:
-        """Return the students with a report that counts, sorted."""
+        """Return the names of students with a report that counts, sorted."""
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
     def reports(self) -> Iterator[Report]:
@@ -223,12 +223,12 @@ class Database:
         return Stored(graded, graded if row[1] is None else self._unpacked(student, row[1]))
 
     def text(self, student: str) -> str:
-        """Return the JSON of the report that counts, as in ``reports/STUDENT.json``."""
+        """Return the report that counts as JSON, as in ``reports/STUDENT.json``."""
         (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
         return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
-        """Return the student's report that does not count yet; None if this report is missing or damaged."""
+        """Return the student's new report, which does not count yet; None if it is missing or damaged."""
         self._save()
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
         try:
@@ -239,8 +239,8 @@ class Database:
     def make(self, graded: Report) -> None:
         """Save a new report, which does not count yet.
 
-        Saving one report on a busy machine can take longer than judging it again. So reports are saved together: when a
-        report is made TOGETHER seconds or more after the last save, or at the end of the run.
+        On a busy machine, saving one report can take longer than judging it again. So several reports are saved at
+        once: TOGETHER seconds or more after the last save, and at the end of the run.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:
@@ -260,7 +260,7 @@ class Database:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Replace the report that counts for the student by the new report."""
+        """Store ``new`` as the student's report, which counts from now on."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)
@@ -283,14 +283,14 @@ class Database:
             )
 
     def regrades(self) -> int:
-        """Return how many runs changed a score."""
+        """Return the number of regrades: runs that changed a score."""
         return self._one("SELECT coalesce(max(regrade), 0) FROM change")[0]
 
     def add_change(self, *row: Any) -> None:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return the last run's summary, suspicions and students without a report, as JSON; None before any run."""
+        """Return (summary, suspicions, students without a report) of the last run, as JSON; None before any run."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
@@ -312,7 +312,7 @@ class Database:
         return {student: Person(name, section) for student, name, section in rows}
 
     def set_people(self, people: People) -> None:
-        """Replace all names and sections. A student who left the roster keeps an empty row until pages are written."""
+        """Replace all names and sections. For a student who left the roster, store an empty name and section."""
         for student, person in (dict.fromkeys(self.people(), UNKNOWN) | {**people}).items():
             self._do(
                 "INSERT INTO person VALUES (?, ?, ?, 0) ON CONFLICT (student) DO UPDATE SET name = excluded.name, "

@@ -23,7 +23,11 @@ SHOWN = 200  # number of elements up to which a page shows a whole array; of lon
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """Return the page with all evidence about the check's answers. A question's page gets only the code."""
+    """Return an appeal's page with all evidence about its check. The page of a question gets only the code.
+
+    Args:
+        answered: the submission's answers to the grader's requests.
+    """
     name, _, what = page.where.partition("/")
     source = submission.sources.get(name)
     if source is None:
@@ -57,7 +61,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """Describe a request, such as ``gather on x=4 with I=8, J=3``."""
+    """Return a text for a request, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {len(ask.cases)} cases"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]
@@ -65,7 +69,7 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """Return the page with the inputs and outputs of the run number ``run``."""
+    """Return the page with the inputs and outputs of the failed run number ``run`` (from 0)."""
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []
     for answer in group.each:

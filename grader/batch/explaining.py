@@ -1,4 +1,4 @@
-"""Explain what an exercise's functions do on each mesh.
+"""Collect the facts for ``shardlings explain``: what an exercise's functions do on each mesh.
 
 The functions run on public inputs, as in the command ``check``.
 """
@@ -42,7 +42,7 @@ MAX_DATA = 64 << 20  # a call is run if its arguments have at most this many byt
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """Return (exercise, None) for the name of an exercise, and (the task's exercise, task) for the name of a task.
+    """Return (exercise, None) for the name of an exercise, or (exercise of the task, task) for the name of a task.
 
     Any unique prefix of a name works. Raises CourseError if no name or more than one name fits.
     """
@@ -73,10 +73,10 @@ class Wanted:
 
     Attributes:
         mesh: replaces the declared meshes; None keeps the declared meshes.
-        dims: sizes that replace the public sizes of dimensions.
+        dims: sizes of dimensions, which replace the public sizes.
         on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
-        profile: the clock's profile, which decides which collectives overlap with compute, see ``clock.timeline``.
-        paper: run nothing, so that arrays may have any size and the mesh may be as large as the slice.
+        profile: the clock's profile: which collectives overlap with compute, see ``clock.timeline``.
+        paper: True to run nothing, so that arrays may have any size and the mesh may be as large as the slice.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -97,7 +97,7 @@ class Wanted:
 
 
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
-    """Return a request for each call on each mesh that fits, and one line for each call and mesh that do not fit.
+    """Return a request for each call on each mesh that it fits, and a line for each mesh that a call does not fit.
 
     A call with a timeline and replaced sizes is never run, so its arrays may be too large to run.
 
@@ -126,7 +126,11 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 
 
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
-    """Return requests with each call's hidden sizes, if the sizes fit the mesh. Only authors may see these sizes."""
+    """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
+
+    A request is left out if the user gave its sizes, if its hidden sizes are its public sizes, or if its hidden sizes
+    do not fit the mesh.
+    """
     found = []
     for ask in asks:
         assert isinstance(ask.of, Call)
@@ -164,7 +168,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
-    """Return the facts about the answer to each request, and the errors that stopped the source during loading."""
+    """Return the facts about each request's program, and the errors that stopped the source while it was loaded."""
     with grader.workers() as workers:
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
@@ -175,7 +179,7 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
 
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
-    """Return the facts about the answer to one request."""
+    """Return the facts about one request's program, or the fault that left no program."""
     ask, seen = answer.ask, answer.finding
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
     if isinstance(seen, Fault):
@@ -206,7 +210,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 
 def _elsewhere(answer: Answered, backend: str) -> str:
-    """Describe how far values on other devices differ from values on simulated devices; '' without other devices."""
+    """Return a text on how far values on other devices differ from values on simulated devices; '' if unknown."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""
@@ -231,7 +235,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 
 def _measured(answer: Answered, backend: str) -> str:
-    """Describe the measured time of a call on other devices, as median and spread; '' without a measurement."""
+    """Return a text with the measured time of a call (median and spread); '' without a measurement."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.measured:
         return ""
@@ -258,7 +262,7 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return the step times by the clock's two profiles and why they differ; '' if they are equal or unknown."""
+    """Return a text with the step times by the clock's two profiles; '' if they are equal or unknown."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
@@ -272,7 +276,7 @@ def _arguments(ask: Ask) -> list[Placed]:
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return the argument that ``about`` describes. ``about`` has its spec in the form that processes send."""
+    """Return an argument from its JSON description in a request to the tracer."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]
@@ -281,7 +285,7 @@ def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
 
 
 def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
-    """Return the call's results, then the gradients. A result without a name gets a number."""
+    """Return the call's results, followed by the gradients. Results without names get numbers."""
     gradients = [f"gradient of {leaf}" for name in call.wrt for leaf, _ in leaves(call.args[name], name)]
     count = len(outputs) - len(gradients)
     names = [result.name for result in call.results or ()]

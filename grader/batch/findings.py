@@ -1,4 +1,4 @@
-"""Read the answers of processes: untrusted replies of the tracer, and the runner's observations of a program.
+"""Read what worker processes send: untrusted replies from the tracer, and observations of programs from the runner.
 
 The tracer is the worker that runs learner code, and the runner is the worker that runs programs. The grader checks the
 kind of each reply, and a learner's process can never report a fault of the grader. An unreadable answer of the runner
@@ -44,7 +44,9 @@ LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that repeat i
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answer to one request: a fault, plain values, or a program. Replies with equal ``text`` are equal.
+    """A submission's answer to one request: a fault, plain values, or a program.
+
+    Replies with equal ``text`` are equal.
 
     Attributes:
         fault: what stopped the learner's code.
@@ -81,7 +83,7 @@ class Replies:
         cpu: CPU seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
         source: the source, if this run of the grader traced it; None for replies from the cache.
-        hung: how many exercises of the submission, including those of this source, have reached a time limit so far.
+        hung: how many exercises of the submission have reached a time limit so far, including those of this source.
     """
 
     each: tuple[Reply, ...]
@@ -93,9 +95,9 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """Return whether a new run would repeat every reply.
+        """True if a new run would repeat every reply.
 
-        A limit, a signal or an error of the machine need not occur in a new run.
+        A reply that reports a limit, a signal or an error of the machine may differ in a new run.
         """
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
@@ -114,7 +116,12 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply in the answer of a learner's process. A reply with a program keeps only the bytecode."""
+    """Return the reply that a learner's process sent. Of a reply with a program, only the bytecode is used.
+
+    Args:
+        body: the untrusted JSON part of the message.
+        blobs: the binary parts of the message.
+    """
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -128,7 +135,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return the outcomes of a function, or the answer to a question; a fault if the reply has the wrong kind."""
+    """Return the outcomes of a function, or the answer to a question; a fault if ``body`` has the wrong form."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
@@ -139,7 +146,7 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
 
 
 def lasting(fault: Fault | None) -> bool:
-    """Return whether every run gives this fault; True if there is no fault."""
+    """Return True if every run gives this fault, or if there is no fault."""
     if fault is None:
         return True
     of_machine = getattr(builtins, fault.type, None)
@@ -150,7 +157,10 @@ def lasting(fault: Fault | None) -> bool:
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
     """Return the fault of a child process that ended. If the tracing worker died, the grader is at fault.
 
-    ``what`` is the subject of the fault's message.
+    Args:
+        how: the reason why the child ended.
+        what: the subject of the fault's message.
+        seconds: the time limit, for the message.
     """
     if how == "worker":
         return Fault("broken", "the tracing process died twice; it needs review")
@@ -255,7 +265,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
-        before: an earlier observation of this program, on other inputs. The facts about the program are taken from it.
+        before: an earlier observation of this program on other inputs, with the facts about the program; or None.
     """
     header = ran.header
     if "fault" in header:
@@ -276,7 +286,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
 
 
 def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
-    """Return the results of each run. Raises one of ``UNREADABLE`` if the runner's answer is malformed."""
+    """Return the output arrays of each run. Raises one of ``UNREADABLE`` if the runner's answer is malformed."""
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []

@@ -29,12 +29,11 @@ class Grader:
         course: the course that submissions are graded against.
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
-        here: workers in this process, which grade in the learner's own notebook; None to start worker processes.
-        devices: run programs in addition to the simulated devices; the grader closes these devices together with its
-            workers.
-        compiler: compiles programs for chips that are absent; the grader closes the compiler together with its workers.
+        here: workers in this process, as for a learner's own notebook; None to start worker processes.
+        devices: devices that programs run on in addition to the simulated devices. The grader closes them.
+        compiler: compiles programs for chips that are absent. The grader closes the compiler.
         cache: keeps results over runs. Without isolation the grader uses no cache, because learner code could write to
-            the cache. With ``devices`` or a ``compiler`` the grader uses no cache.
+            the cache. With ``devices`` or a ``compiler`` the grader uses no cache either.
     """
 
     proves_itself = False  # True if other machines grade the submissions and the course's solutions
@@ -62,8 +61,8 @@ class Grader:
         """Grade the exercises ``names`` of one submission.
 
         Args:
-            public: judge only the checks and inputs that learners may see.
-            fresh: do not look results up in the cache.
+            public: True to judge only the checks and inputs that learners may see.
+            fresh: True to make all results anew instead of reading them from the cache.
         """
         done: dict[str, ExerciseReport] = {}
         notes = list[str]()
@@ -107,10 +106,10 @@ class Grader:
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = ()
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return an exercise's graded report, its public report and all answers. Send each request only once.
+        """Return (graded report, public report, all answers) for one exercise. Each request is sent only once.
 
         Args:
-            known: answers that are known already, so that their requests are not sent again.
+            known: answers from earlier runs, for requests that need not be sent again.
         """
         plans = {public: self.plan(name, public) for public in (False, True)}
         every = {ask.same: ask for ask in (*plans[True], *plans[False])}
@@ -138,7 +137,7 @@ class Grader:
         """Return every request of an exercise. All students get equal requests, so the grader draws the inputs once.
 
         Args:
-            public: leave out requests with data that learners do not have.
+            public: True to leave out requests with data that learners do not have.
         """
         if (name, public) not in self._plans:
             seed = f"{self.course.config.seed}/hidden"
@@ -154,7 +153,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The devices or compiler that judge programs, such as ``cpu`` or a slice's compiler, ``tpu:v5e:2x4``."""
+        """The name of the devices or the compiler that judge programs, such as ``cpu`` or ``tpu:v5e:2x4``."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
@@ -172,9 +171,14 @@ class Grader:
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade each student's submission, as read by ``read``, and pass each report to ``done`` in this thread.
+        """Grade the submission of each student, and pass each report to ``done`` in this thread.
 
         If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
+
+        Args:
+            read: returns the submission of a student.
+            names: the exercises to grade.
+            done: called with a student and the student's report, or the exception.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 
@@ -185,7 +189,7 @@ class Grader:
                 worker.start()
 
     def retire(self) -> None:
-        """End all processes for good. Any thread may call this method; running gradings then end without a result."""
+        """End all processes for good. Any thread may call this method. Gradings in progress end without a result."""
         beside = self.devices.workers if self.devices else [self.compiler.worker] if self.compiler else []
         for worker in [*self._processes(), *beside]:
             worker.retire()

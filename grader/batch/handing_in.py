@@ -1,4 +1,4 @@
-"""Submission times: from the staff's ``submitted.csv`` or, if no line names the student, from the submission."""
+"""Find submission times: in the staff's ``submitted.csv`` or, if no line names the student, in the submission."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def stated_in(
     """Return the times in the file ``submitted.csv`` of each folder in ``paths``. Raises CourseError.
 
     The function skips a ``submitted.csv`` in a student's folder, because the student could have written this file.
+
+    Args:
+        paths: the folders that the staff named.
+        places: the submissions' folders and files.
+        modules: the names of the course's modules.
+        login: returns a student's login for a name in the file.
     """
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
@@ -40,7 +46,10 @@ def stated_in(
 
 
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
-    """Read lines ``student,time[,module]``. The latest of several times counts. Raises CourseError naming the line."""
+    """Return the times in a CSV file with the columns student, time and, optionally, module.
+
+    If several lines are about one student and module, the latest time counts. Raises CourseError with the line number.
+    """
     try:
         lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -80,8 +89,9 @@ def times_of(
     Times and notes are empty if the course has no late policy. Files unchanged from the handout are ignored.
 
     Args:
-        modules: modules that are graded now. Only these modules get times, because students may have changed files of
-            other modules after those files were graded.
+        stated: the times in the staff's ``submitted.csv``.
+        modules: the modules that are graded now. Only these get times, because students may have changed the files of
+            other modules after those were graded.
         parsers: the parsers of archives and time stamps; by default, parsers in this process.
     """
     if course.config.late is None:

@@ -21,8 +21,8 @@ class InProcess(Workers):
     """Workers that trace and run in this process.
 
     Args:
-        namespace: the notebook's definitions, used for a source without code of its own.
-        compiler: compiles every program that was not refused.
+        namespace: the notebook's definitions. A source without code of its own is graded with these definitions.
+        compiler: compiles every program that the runner does not refuse, for a chip that is absent.
     """
 
     def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:

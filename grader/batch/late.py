@@ -1,4 +1,4 @@
-"""Compute late penalties from deadlines and submission times. This module reads no clock and no file."""
+"""Compute late penalties from deadlines and submission times. This module reads no system clock and no file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A submission time and its source. ``for_all``: True if the staff's record gives one time for all modules."""
+    """A submission time, and the record or file that it comes from.
+
+    ``for_all`` is True if the staff's record gives one time for all modules.
+    """
 
     time: datetime
     source: str
@@ -29,7 +32,13 @@ class Handed:
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
-    """Parse ``2d``, ``36h`` or ``m1=2d; m2=12h`` into extra time by module. Raises CourseError naming ``where``."""
+    """Return the extra time by module that a roster cell grants, such as ``2d``, ``36h`` or ``m1=2d; m2=12h``.
+
+    Args:
+        cell: the text of the cell.
+        where: the place of the cell, for the message of a CourseError.
+        modules: the names of the course's modules.
+    """
     found: dict[str, timedelta] = {}
     for part in filter(None, (part.strip() for part in cell.split(";"))):
         read = _SPAN.fullmatch(part)
@@ -47,7 +56,7 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
 
 
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
-    """Return how many days after the deadline and grace time the student submitted. A begun day counts as a day."""
+    """Return how many days after the deadline and the grace time the student submitted. Days are rounded up."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)
     return max(0, -(-over // DAY))
 
@@ -59,14 +68,17 @@ def penalised(
     times: Mapping[str, Handed],
     extension: Extension | None = None,
 ) -> list[HandIn]:
-    """Return one student's hand-ins with late penalties, in the course's order of modules.
+    """Return one student's submission times with late penalties, in the course's order of modules.
 
     Free days are used in the order of the deadlines, as whole days. A free day that would not lower the penalty is not
-    used: if the policy takes 10 % a day and at most 50 %, 20 days late cost 50 % with or without 3 free days.
+    used. For example, if the policy takes 10 % a day and at most 50 %, 20 late days cost 50 % with or without 3 free
+    days.
 
     Args:
+        policy: the course's late policy; None for no penalties.
         earned: points by module, before any penalty.
-        times: submission times by module, without modules that were not handed in.
+        times: submission times by module. Modules that were not handed in are left out.
+        extension: the student's extra time by module.
     """
     free = policy.free_days if policy else 0
     order = [m for m in modules if m.id in times]
@@ -95,7 +107,7 @@ def penalised(
 
 
 def due(deadline: datetime, module: str, extension: Extension) -> datetime:
-    """Return a student's own deadline. A deadline without a time zone is in local time.
+    """Return a module's deadline plus the student's extension. A deadline without a time zone is in local time.
 
     An extension for the module replaces an extension for all modules.
     """
@@ -103,9 +115,9 @@ def due(deadline: datetime, module: str, extension: Extension) -> datetime:
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether lateness costs points.
+    """Return True if lateness by a time from this source costs points.
 
-    Lateness by the staff's record always costs points, lateness by file dates only if the policy says so.
+    A time in the staff's record always counts. A file's date counts only if the policy says so.
     """
     return source == STATED or policy.trust == "file-dates"
 
@@ -116,7 +128,7 @@ def percent_of(policy: LatePolicy, days: int) -> float:
 
 
 def _fewest(policy: LatePolicy, days: int, free: int) -> int:
-    """Return the fewest free days that reduce the penalty as much as all ``free`` days do."""
+    """Return the smallest number of free days that lowers the penalty as much as all ``free`` days do."""
     left = percent_of(policy, days - free)
     return next(spent for spent in range(free + 1) if percent_of(policy, days - spent) == left)
 
@@ -126,7 +138,7 @@ def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
 
 
 def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: float, source: str) -> str:
-    """Describe a penalty: ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
+    """Return a text such as ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
     free = f"{spent} late day{'' if spent == 1 else 's'} used" if spent else ""
     cost = ""
     if days:
@@ -145,13 +157,15 @@ def _span(late: timedelta) -> str:
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
     """Return the time that counts for each module: from this run, or from an earlier run if this run has no time.
 
-    An unchanged submission keeps the earlier of two times, since copying gives files new dates. A time in the staff's
+    An unchanged submission keeps the earlier of two times, because copying gives files new dates. A time in the staff's
     record replaces all other times, with one exception. If a line of the record gives one time for all modules, an
     unchanged submission keeps an earlier time from an earlier record, because the student may have handed in a
     different module at the later time.
 
     Args:
-        same_work: for each module, whether the stored report was made from the submission that is graded now.
+        now: the times of this run, by module.
+        before: the times in the student's stored report.
+        same_work: for each module, True if the stored report was made from the submission that is graded now.
     """
     held = {one.module: Handed(datetime.fromisoformat(one.submitted), one.source) for one in before}
     found = dict(held)

@@ -1,6 +1,6 @@
-"""Open the database of a folder of reports: to write, to read, or as a copy.
+"""Open the database of a folder of reports for reading, or as a copy, and fill a new database from an old folder.
 
-A folder of an older version gets a database when it is first opened to write.
+A folder that an older version wrote gets a database when it is first opened for writing.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """How many reports and changes were copied from an older version's files into a new database."""
+    """The numbers of reports and changes that were copied from an older version's files into a new database."""
 
     reports: int = 0
     changes: int = 0
 
     def text(self, folder: Path) -> str:
-        """Return one line that tells the staff what was copied; '' for a new folder."""
+        """Return one line for the staff about what was copied; '' if no report was copied."""
         if not self.reports:
             return ""
         found = f"{self.reports} reports and {self.changes} lines of changes.csv"
@@ -90,7 +90,7 @@ def report_in(path: Path) -> Report | None:
 
 
 def has_database(folder: Path) -> bool:
-    """Return whether a non-empty database exists. A process that is killed early leaves an empty file."""
+    """Return True if the folder has a database that is not empty. A process that is killed may leave an empty file."""
     path = folder / FILE
     return path.is_file() and path.stat().st_size > 0
 
@@ -125,7 +125,7 @@ def _copy(folder: Path, place: Path) -> None:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[None]:
-    """Lock graders out during the block. Raises CourseError if a grader is writing, since a copy would be damaged."""
+    """Keep graders from writing during the block. Raises CourseError if a grader is writing now."""
     import fcntl
 
     if not (folder / ".lock").exists():
@@ -154,7 +154,7 @@ def reading(folder: Path) -> Iterator[Database]:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the students with reports in a folder; none if the folder does not exist."""
+    """Return the names of the students with reports in a folder; [] if the folder does not exist."""
     if not has_database(folder):
         return sorted(path.stem for path in (folder / "reports").glob("*.json"))
     with reading(folder) as database:

@@ -10,10 +10,10 @@ regrade applies that file again:
         by: Bob
         reason: the statement allowed a transposed result
 
-A line for a question with a rubric of items may pick ``items: [gathers, waits]`` in place of ``points``.
+For a question with a rubric, a line may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-A line may record the grader's points at the time of the override, as ``graded: 0``. For a line without ``graded``, the
-grader records its own points when it first uses the line.
+A line may record the grader's points at the time of the override, as ``graded: 0``. If a line has no ``graded``, the
+report records the grader's points when the grader first uses the line.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
     """Return the report with the points that a person gave, and one line for each override that needs review.
 
-    The returned report has outdated sums, which the caller must recompute.
+    The sums of the returned report are outdated, so the caller must recompute them (``with_sums``).
 
     Args:
         graded: the grader's report.
@@ -153,7 +153,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
 
 def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (student, problem) for each override of a student without a report."""
+    """Return (student, problem) for each override that names a student without a report."""
     other_case = {student.lower(): f" (there is {student})" for student in students}
     return [
         (
@@ -182,9 +182,10 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with full names (``c3/val`` becomes ``c3_contracting/value``) and with its items' points.
+    """Return the override with full names and with the points of its rubric items.
 
-    An override with an unknown or ambiguous name is returned unchanged.
+    For example, ``c3/val`` becomes ``c3_contracting/value``. An override with an unknown or ambiguous name is returned
+    unchanged.
     """
     try:
         full = _in_full(one, exercises)
@@ -229,11 +230,14 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Record an override.
+    """Return the record of an override, with the points that the grader gave when the override was new.
 
-    The record (``ByHand``) keeps the points that the grader gave when the override was new. A change of ``by`` or
-    ``reason`` makes an override new. If the override has a field ``graded``, the record has the points in this field
-    instead.
+    A change of ``by`` or ``reason`` makes an override new. If the override has a field ``graded``, the record has the
+    points in this field instead.
+
+    Args:
+        graded: the points that the grader gives now.
+        before: the record of this override in the stored report, if there is one.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
@@ -273,7 +277,7 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Return an empty extension, for any student."""
+    """Return an empty extension for any student. The default of ``Adjustments.extension``."""
     return {}
 
 
@@ -296,7 +300,7 @@ class Adjustments:
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts; ``graded`` itself if no adjustment applies.
+        """Return the report that counts. This is the object ``graded`` if no adjustment applies.
 
         Args:
             graded: the grader's report.
@@ -305,13 +309,17 @@ class Adjustments:
         return self._adjusted(graded, old)[0]
 
     def settle(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts, and add the overrides that need review to ``problems``."""
+        """Return the report that counts, and add the student's overrides that need review to ``problems``."""
         settled, problems = self._adjusted(graded, old)
         self.problems += [(graded.student, problem) for problem in problems]
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Complete ``problems`` after ``settle`` got all reports of a folder. ``students``: students with reports."""
+        """Complete ``problems`` with overrides of unknown students. Call this after ``settle`` got all reports.
+
+        Args:
+            students: all students with a report.
+        """
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
@@ -330,7 +338,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with the course's current bonus exercises marked, because old reports lack these marks."""
+    """Return the report with the course's current bonus exercises marked. Reports of old versions mark no bonuses."""
     if course is None:
         return report
     extension = {
@@ -345,7 +353,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 
 
 def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
-    """Return for each module whether the stored report was made from the submission that is graded now."""
+    """Return, for each module, whether the stored report was made from the submission that is graded now."""
     if old is None:
         return {}
     before = {e.exercise: e.basis.get("submission") for e in old.exercises}

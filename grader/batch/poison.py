@@ -1,10 +1,10 @@
 """Find which operations of a program matter: a runner changes their values, and this module compares the results.
 
-To *poison* an operation, a runner replaces the operation's values by other values of similar size. A result moves if it
-changes by more than a bound. The bound is twice the tolerance, or a thousandth of the result's largest value if that is
-less (as it is for 16-bit dtypes). Replacements differ from the original values by at most twice the original size
-(``runner.others``). So a term below the tolerance of a float32 result changes the result by at most the bound, and does
-not matter.
+To *poison* an operation, a runner replaces the operation's values by other values of similar size. The operation
+matters if a result then changes by more than a bound. The bound is twice the tolerance of checks, or a thousandth of
+the result's largest value if that is less (as it is for 16-bit dtypes). Replacements differ from the original values by
+at most twice the original size (``runner.others``). So a term below the tolerance of a float32 result does not matter:
+it changes the result by at most the bound.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ class Trials(Protocol):
     """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return the answer of ``runner.poison.moved`` for operations ``numbers``, or a fault. Raises WorkerDied."""
+        """Change the operations ``numbers`` of the kind ``what``, one at a time, and return how far results move.
+
+        The answer is that of ``runner.poison.moved``, or a fault. Raises WorkerDied.
+        """
         ...
 
 
 @dataclass
 class Poisoned:
-    """Find the operations that matter in one program on one mesh: their values change a result of the first public run.
+    """Find the operations of one program that matter for a result of its first public run.
 
     Args:
-        seen: what the grader observed of the program.
+        seen: the observation of the program.
         trials: runs the program with changed operations.
         seconds: the time limit of one run.
         store: keeps the answers over runs of the grader.
@@ -56,7 +59,7 @@ class Poisoned:
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
-        """Return whether each operation of the kind ``what`` changes a result; a fault if a trial fails."""
+        """Return, for each operation of the kind ``what``, whether it matters; a fault if a trial fails."""
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
@@ -66,13 +69,13 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Return whether a new run would give all answers that this run has given so far."""
+        """True if a new run would give all answers that this run has given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
-        """Change the values of each operation that a result depends on, and return which operations change a result.
+        """Change the values of each operation that a result depends on, and return which operations matter.
 
-        If the changed program ends the process, the operation counts as changing a result.
+        If a changed program ends the process, the changed operation matters.
         """
         alive = self._alive(what)
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
@@ -109,7 +112,7 @@ class Poisoned:
         return [True] * (max(numbers, default=-1) + 1)
 
     def _moves(self, far: Sequence[float], largest: Sequence[float]) -> bool:
-        """Return whether a result changed by more than its bound.
+        """Return True if a result changed by more than its bound.
 
         Args:
             far: the largest change of each result of the first run, step by step.
@@ -120,7 +123,7 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return the decision on a failed trial, which did not measure how results change; None if the trial succeeded.
+    """Return the decision for a trial that failed before it measured changes; None if the trial succeeded.
 
     The decision is either a fault, or says that all operations that a result depends on (``alive``) matter.
     """
@@ -136,5 +139,5 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
 
 
 def _bound(result: Sharded) -> float:
-    """Return how much a result may change before the change counts, as a fraction of the result's largest value."""
+    """Return the largest change of a result that does not count, as a fraction of the result's largest value."""
     return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

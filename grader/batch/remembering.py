@@ -1,4 +1,4 @@
-"""A content-addressed cache that lasts over runs of the grader: ``Store.get(kind, key, make)``.
+"""A content-addressed cache that lasts over several runs of the grader: ``Store.get(kind, key, make)``.
 
 | kind | key | value |
 |---|---|---|
@@ -7,11 +7,11 @@
 | ``POISON`` | a run and a kind of operation | which of these operations matter |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
 
-``Keys`` makes the keys. A key is SHA-256 over all that the value depends on: the parts that the methods of ``Keys``
-name, the grader's code, all versions, the machine, the isolation and the limits.
+``Keys`` makes the keys. A key is SHA-256 over all that the value depends on: the column "key" of the table, the
+grader's code, all versions, the machine, the isolation and the limits.
 
-Only the grader's own process, which runs no learner's code, reads or writes the store. Replies of a learner's process
-fill only the entry of that learner's source.
+Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process can affect
+only the entries that are keyed by this learner's source, replies and programs.
 
 The store keeps a value only if a fresh run would give an equal value. The store does not keep:
 
@@ -58,7 +58,7 @@ class Keys:
     """Makes the keys of a store. Thread-safe.
 
     Args:
-        about: all facts, as JSON, that every value depends on in addition to the methods' arguments.
+        about: all facts that every value depends on, such as versions, as JSON.
     """
 
     def __init__(self, about: Any) -> None:
@@ -71,19 +71,19 @@ class Keys:
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Return the key that marks a source whose values the store never keeps."""
+        """Return the key of the mark for a source that the store does not trust, see ``Store.distrust``."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
-        """Return the key of a part of a value, by the SHA-256 of its content."""
+        """Return the key of a part of a value (see ``Parts``) from the SHA-256 of the part's content."""
         return self._key("part", digest)
 
     def run(self, ask: Ask, files: Sequence[str], program: bytes) -> bytes:
-        """Return the key of a program's result, from the program, its file names, and the request with its inputs."""
+        """Return the key of the runner's answer, from the program, its file names, and the request with its inputs."""
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of the answer to: which operations of the kind ``what`` change a result of this run?"""
+        """Return the key of a ``Matters``: which operations of the kind ``what`` change a result of the run ``run``."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -105,7 +105,7 @@ class Keys:
 
 @cache
 def surroundings() -> list[str]:
-    """Describe this machine, and its installed packages that learners may import."""
+    """Return texts about this machine: system, Python, and installed packages that learners may import."""
     found = [*platform.uname(), platform.python_version(), sys.prefix]
     for name, path in needs.packages().items():
         try:
@@ -127,7 +127,7 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, not yet weighted, with the evidence for the results.
+    """The results of an exercise's checks, with the evidence. Points are not yet multiplied by the exercise's weight.
 
     Attributes:
         lasting: True if no time or memory limit decided a result.
@@ -172,7 +172,8 @@ class Kind(Generic[T]):
     Attributes:
         pack: returns the value as bytes; None if a fresh run could give a different value.
         unpack: returns the value; None if the cache has dropped a part of the value.
-        size: estimates the bytes of a value in memory. most: limit on the bytes of all values in memory.
+        size: estimates the size of a value in memory.
+        most: limit on the sum of the sizes of all values in memory.
     """
 
     name: str
@@ -189,7 +190,7 @@ class Store:
     Args:
         keys: makes the keys.
         cache: keeps values over runs; with None, the store keeps no values.
-        reads: whether to use cached values; if False, the store makes each value anew and keeps the new value.
+        reads: False to make each value anew, and to keep the new value.
     """
 
     keys: Keys
@@ -332,10 +333,7 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """Return the results as JSON, or None.
-
-    Return None if a limit decided a result, or if JSON cannot represent a text (half a surrogate pair).
-    """
+    """Return the results as JSON; None if a new run could give other results, or if JSON changes a value."""
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Make reports: an exercise's part of a report, the whole report, and the record of all inputs of a report."""
+"""Make reports: the part for one exercise, the whole report, and the record of everything that a report depends on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.intake.submission import fingerprint as source_digest
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise, with points not yet weighted.
+    """The judgement of one exercise. Points are not yet multiplied by the exercise's weight.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -80,7 +80,7 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line with the points of a report that were judged on devices other than the simulated devices."""
+    """Return a line with the number of points that were judged on the additional devices that ``devices`` names."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: judged {seen:g} of {every:g} points on these devices"
@@ -100,7 +100,7 @@ class Basis:
 
     Attributes:
         versions: versions of all software that a verdict depends on.
-        isolation: the tier of learners' processes.
+        isolation: the sandbox tier of learners' processes.
         backend: the devices or the compiler that judge programs, see ``Grader.backend``.
     """
 
@@ -126,7 +126,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return all inputs of one exercise's report, so that a regrade can report which input changed."""
+        """Return everything that one exercise's results depend on, by name, so that a regrade can report changes."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",
@@ -141,7 +141,7 @@ class Basis:
         }
 
     def digest(self, names: Sequence[str]) -> str:
-        """Return the course's digest for the exercises ``names``, computed once: a loaded course does not change."""
+        """Return the course's digest for the exercises ``names``. A digest is computed only once."""
         if tuple(names) not in self._digests:
             self._digests[tuple(names)] = self.course.digest(list(names))
         return self._digests[tuple(names)]
@@ -149,7 +149,7 @@ class Basis:
 
 @cache
 def own_digest() -> str:
-    """Return SHA-256 over the code of the package ``grader``. A change of this code invalidates all cached verdicts."""
+    """Return SHA-256 over the code of the package ``grader``. After a change of this code, all cache keys differ."""
     files = sorted(Path(grader.__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 

@@ -1,4 +1,6 @@
-"""Turn the replies of a source into findings. Programs run in a confined process without learner Python.
+"""Turn the replies of a source into findings (observations, outcomes, faults).
+
+Programs run in a confined process without learner Python.
 
 If a worker dies twice while it runs a learner's program, a new worker runs the grader's own program. If even the
 grader's program fails, the fault is the grader's, not the learner's.
@@ -27,10 +29,12 @@ from grader.sandbox.worker import WorkerDied
 
 
 def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
-    """Return the finding of each request.
+    """Run the programs of a traced source. Return the answer to each request.
 
     Args:
-        cost: the submission's cost so far; this function adds the CPU seconds of the programs.
+        trace: the source's replies.
+        asks: the requests.
+        cost: the submission's cost so far. This function adds the CPU seconds of the programs.
     """
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
@@ -44,7 +48,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
 
 
 def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
-    """Trace one source and run its programs. Return all answers, and errors that stopped the source while loading."""
+    """Trace one source and run its programs. Return (answers, errors that stopped the source while it was loaded)."""
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
@@ -73,7 +77,7 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # task -> why it hung on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings of requests that share one reply. After a fault, all later requests get this fault."""
+        """Return the findings for requests that share one reply. After a fault, all later requests get this fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -83,10 +87,10 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return the finding of one request from its reply.
+        """Return the finding for one request, from the reply to it.
 
         Args:
-            before: an earlier observation of this program, on other inputs. The program's facts are taken from it.
+            before: an earlier observation of this program on other inputs, with the facts about the program; or None.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
@@ -145,7 +149,7 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return how far results move when the operations ``numbers`` are changed. Raises WorkerDied."""
+        """Change the operations ``numbers``, one at a time, and return how far results move. Raises WorkerDied."""
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():

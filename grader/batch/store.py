@@ -17,7 +17,7 @@ One folder holds a course's grades. Reports of modules and students that a run d
 
 The database saves new reports about once a second. Reports count when the run ends: one transaction replaces all
 reports and adds the changes and the summary. A run can be killed at any moment, and loses only reports that were not
-saved yet. A repeated command uses the stored reports that have current fingerprints. The command grades submissions
+saved yet. If the command is repeated, it uses the stored reports that have current fingerprints. It grades submissions
 with a ``broken`` result again, and writes the files. Clocks and file times never decide whether a report is used.
 """
 
@@ -65,12 +65,12 @@ class Folder:
         self, path: Path, course: Course | None = None, adjust: Adjustments | None = None, *,
         when: str = "", dry: bool = False,
     ) -> None:  # fmt: skip
-        """Prepare the folder. A ``with`` statement opens the folder.
+        """Store the arguments. A ``with`` statement opens the folder.
 
         Args:
-            adjust: adjustments on top of the grader's verdicts.
+            adjust: points given by hand and late penalties.
             when: the time of this run, for the history of changes.
-            dry: work on a copy of the database; write nothing to the folder.
+            dry: True to work on a copy of the database, and to write nothing to the folder.
         """
         self.path, self.course, self.when, self.dry = path, course, when, dry
         self.adjust = adjust or Adjustments()
@@ -123,9 +123,10 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """Return the student's report as graded, if the report is valid and no result of ``names`` is broken.
+        """Return the student's report as graded; None if the exercises ``names`` must be graded.
 
-        The report may come from a killed run.
+        They must be graded if no report has a current fingerprint, or if a result in one of them is broken. The report
+        may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -149,7 +150,7 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Merge a new report with the exercises that only earlier runs graded, and store the merged report.
+        """Merge a new report with the exercises that only earlier runs graded. Store and return the merged report.
 
         The report counts when the run ends.
         """
@@ -159,7 +160,7 @@ class Folder:
         return whole
 
     def settle(self) -> None:
-        """Begin the transaction that ends the run: put the new reports in place and find what changes."""
+        """Begin the transaction that ends the run: replace old reports by new reports, and record the changes."""
         self.database.begin()
         students = sorted({*self.database.students(), *self._due})
         for student in students:
@@ -193,7 +194,7 @@ class Folder:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: students of the class without a report, and why, as in ``write_grades_csv``.
+            absent: for each student of the class without a report, the reason, as in ``write_grades_csv``.
             people: names and sections from the roster; None keeps the names and sections of the last run.
         """
         if self.dry:
@@ -235,7 +236,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a report that also holds ``others``, which only earlier runs graded."""
+    """Return the fingerprint of a report that also has the exercises ``others``, which only earlier runs graded."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
@@ -254,21 +255,25 @@ def on_file(folder: Path, student: str) -> Report | None:
 
 
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
-"""Takes a total and a label, shows a progress bar, and yields a function to call with each finished item."""
+"""Takes the number of items and a label, shows a progress bar, and yields a function to call after each item."""
 
 
 def no_word(_: object) -> None:
-    """Announce nothing."""
+    """Do nothing. The default of functions that announce progress."""
 
 
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
     announce: Callable[[Sequence[Change]], None] = no_word, say_graded: Callable[[Report], None] = no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
-    """Grade every submission without a valid report. Return the students with a report, and errors by student.
+    """Grade every submission without a current report. Return (students with a report, errors by student).
 
-    ``say_graded`` gets each new report. ``announce`` gets the changes before the new reports count. The caller ends the
-    run with ``folder.finish``.
+    The caller ends the run with ``folder.finish``.
+
+    Args:
+        bar: shows a progress bar.
+        announce: called with all changes, before the new reports count.
+        say_graded: called with each new report.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -305,8 +310,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. Memory holds at most MOST_HELD characters of source code; other source code is read again
-    when needed.
+    """Submissions by student, read when needed. At most MOST_HELD characters of source code stay in memory.
 
     If a submission changes after the grader first read it, the grader grades the version that it read last. The report
     has the fingerprint of this version.
@@ -341,7 +345,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """Return the submissions by student, and the errors, by student, of submissions that cannot be read."""
+    """Return (submissions by student, errors by student). Only submissions that cannot be read have an error."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):
@@ -354,9 +358,9 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 
 
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """Return the modules that are due or handed in, with the number of students who handed in each module.
+    """Return the number of students who handed in each module that is due or handed in.
 
-    Modules that are neither due nor handed in are left out, so that these modules do not count as zero. Files unchanged
+    Modules that are neither due nor handed in are left out, so that they do not count as zero points. Files unchanged
     from the handout do not count as handed in.
     """
     given = course.handed_out

@@ -1,7 +1,7 @@
 """``shardlings submit``: run the public checks, list what is missing, and hand in the work.
 
-If nbgrader is set up, the command copies the module's folder to nbgrader's exchange. Otherwise the command writes one
-zip, which learners can upload unchanged and ``shardlings grade`` reads.
+If nbgrader is set up, the command copies the module's folder to nbgrader's exchange. Otherwise it writes a zip, which
+learners upload and ``shardlings grade`` reads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "
 
 @dataclass(frozen=True)
 class Ready:
-    """A submission that is ready to hand in: the report of its checks, and the unfinished tasks by exercise."""
+    """A submission that can be handed in, the report of its public checks, and its unfinished tasks by exercise."""
 
     submission: Submission
     report: Report
@@ -59,7 +59,7 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
 
 
 def missing(report: Report) -> dict[str, list[str]]:
-    """Return tasks and questions that are missing or not yet written, by exercise."""
+    """Return the tasks and questions that the learner has not written yet, by exercise."""
     found = {e.exercise: list(dict.fromkeys(r.task for r in e.results if is_unfinished(r))) for e in report.exercises}
     return {exercise: tasks for exercise, tasks in found.items() if tasks}
 
@@ -81,7 +81,13 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write a zip with the files that would be graded and the time ``at`` (default: now) to a file or folder ``to``."""
+    """Write a zip with the files that the grader will grade, and return its path.
+
+    Args:
+        work: the learner's folder or file.
+        to: the zip's path, or a folder for it.
+        at: the submission time in the zip's manifest; None for now.
+    """
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = f"{student}_{module}".replace("/", "-")
@@ -96,10 +102,10 @@ def write_zip(
 
 
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
-    """Return the manifest as JSON, for people to read: student, files, time, variant and versions.
+    """Return the manifest of a zip as JSON: student, course, module, time, variant, versions and digests of the files.
 
-    The grader reads only the field ``submitted``. It needs this field if the course has a late policy and the staff's
-    record has no time.
+    The grader reads only the field ``submitted``, and only if the course has a late policy and the staff's record has
+    no time. The other fields are for people.
     """
     variants = course.config.variants
     data = {

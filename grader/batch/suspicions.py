@@ -14,7 +14,7 @@ Suspicion = dict[str, Any]
 
 
 class Suspicions:
-    """Collect wrong answers, one report at a time. If all students get equal numbers, collect nothing."""
+    """Collects wrong answers, one report at a time. If all students get equal numbers, it collects nothing."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
@@ -36,7 +36,7 @@ class Suspicions:
                     self._count += 1
 
     def found(self, students: Sequence[str]) -> list[Suspicion]:
-        """Return the answers that fit another student's question, in the order of the reports.
+        """Return the wrong answers that are right for another student's numbers, in the order of the reports.
 
         Args:
             students: all students in the class.
@@ -45,7 +45,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield the suspicions of one question. Memory holds the drawn numbers of only one question at a time."""
+        """Yield (position, suspicion) for one question. Drawn numbers of only one question at a time are in memory."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

@@ -1,4 +1,4 @@
-"""Trace a source: send all requests, read all replies.
+"""Trace a submission's source: send all requests to it, and read all replies.
 
 LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process.
 """
@@ -44,7 +44,7 @@ class Cost:
 
     @property
     def no_more_runs(self) -> Fault | None:
-        """The fault of programs that do not run because the time limit is exceeded; None while time is left."""
+        """The fault for all further programs if the limit on run time is exceeded; None while time is left."""
         if self.running <= self.limits.total_run_seconds:
             return None
         return Fault("timeout", f"all programs together did not finish within {self.limits.total_run_seconds:g} s")
@@ -71,7 +71,7 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
     Args:
         source: None if nothing was handed in.
-        cost: the submission's cost so far; this function adds the CPU seconds of tracing.
+        cost: the submission's cost so far. This function adds the CPU seconds of tracing.
     """
     if source is None:
         return Trace(dict.fromkeys(asks, NOTHING))
@@ -91,9 +91,9 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
 
 def traced_of(asks: Sequence[Ask]) -> list[Ask]:
-    """Return the requests that go to the learner's process, those with hidden inputs last.
+    """Return the requests that go to the learner's process. Requests with hidden inputs come last.
 
-    A call's hidden inputs never go to the learner's process. The grader runs the program that was traced for public
-    inputs on the hidden inputs.
+    A call's hidden inputs never go to the learner's process. The learner's program is traced for public inputs, and
+    the grader then runs it on the hidden inputs.
     """
     return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)

@@ -1,6 +1,6 @@
-"""Judge the findings: checks get results and hints, and each student's answers to questions get results.
+"""Judge findings (observations, outcomes, faults): make the results of checks, their hints, and results of questions.
 
-To find the hint of a failed check, the grader compares the submission's findings with findings of misconceptions.
+To find the hint for a failed check, the grader compares the submission's findings with findings of misconceptions.
 ``References`` traces and runs each misconception once.
 """
 
@@ -44,10 +44,14 @@ class Judge:
         self._course, self._references = course, references
 
     def checked(self, exercise: Exercise, answered: list[Answered], workers: Workers, public: bool) -> Checked:
-        """Return a result for each check, with hints of the misconceptions that explain failures, and the evidence.
+        """Return a result for each check, with hints and evidence.
+
+        A failed check gets the hint of the misconception that explains the failure.
 
         Args:
-            workers: run misconceptions that were not run yet.
+            answered: the submission's answers to the grader's requests.
+            workers: run the misconceptions that were not run before.
+            public: True if the submission is judged on public data only.
         """
         compared = paired(answered)
         results = judge_checks(exercise, compared, public=public)
@@ -78,7 +82,7 @@ class Judge:
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
-        """Return whether a new run of the submission and of the misconceptions would repeat all findings."""
+        """Return True if a new run of the submission and of the misconceptions would repeat all findings."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
         faults = [f for f in findings if isinstance(f, Fault)]
@@ -88,10 +92,10 @@ class Judge:
 def judge_answers(
     course: Course, exercise: Exercise, answered: Sequence[Answered], student: str, source: Source | None
 ) -> list[Result]:
-    """Return a result for each question of an exercise, on the numbers drawn for this student.
+    """Return a result for each question of an exercise, judged with the numbers drawn for this student.
 
     Args:
-        source: the submission's source, for questions whose answer is the code of a task.
+        source: the submission's source, for questions that are answered by the code of a task.
     """
     found = {id(a.ask.of): a.finding for a in answered}
     results = []
@@ -116,12 +120,14 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
 
 
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
-    """Return whether a misconception may explain a failed check. The answer decides whether to run the misconception.
+    """Return True if a misconception may explain a failed check. The grader runs only such misconceptions.
 
-    A misconception with a function ``gives``, which recognizes the mistake's results, may explain the failure. Any
-    other misconception may explain the failure if the submission passes none of the checks that the misconception
-    fails. On public data, any misconception that fails the check may explain the failure, because on public data
-    it may pass other checks that it fails on hidden data.
+    The misconception must name the check in ``fails``. One of these conditions must hold, too:
+
+    - The misconception has a function ``gives``, which recognizes the results of the mistake.
+    - The submission passes none of the checks that the misconception fails.
+    - The submission is judged on public data. With this data, the misconception may pass checks that it fails on
+      hidden data.
     """
     if check.name not in misconception.fails:
         return False
@@ -129,7 +135,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return whether the code of a task ran: the task returned a result or raised an error."""
+    """Return True if the code of a task ran, so that it returned a result or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -158,10 +164,9 @@ class ProgramFindings:
     """The findings of the reference or of a misconception.
 
     Attributes:
-        lock: must be held to add findings.
+        lock: held while findings are added.
         findings: findings by the key of the request (``Ask.same``).
-        shown: results of submissions with the misconception, by the keys (``Ask.same``) of all requests to the
-            submission.
+        shown: findings of whole submissions with this misconception, by the keys (``Ask.same``) of all their requests.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -182,7 +187,7 @@ class References:
         """Return the answers of a misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: requests to a submission.
+            plan: the requests to answer. Questions and requests with hidden inputs are left out.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]

@@ -1,4 +1,4 @@
-"""Appeals: decide one check of one submission again from scratch, and show all details beside the report on file.
+"""Appeals: judge one check of one submission again from scratch, and compare the result with the report on file.
 
 The check runs in fresh workers and without the cache. If the verdict changed, results of this submission are never
 cached again. The output contains hidden data, so only the staff may see the output.
@@ -31,12 +31,12 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Why:
-    """The new decision on an appealed check.
+    """The new verdict on an appealed check.
 
     Attributes:
         result: the new verdict.
         kept: the verdict in the report on file; None if no report has this check.
-        lines: requests and findings, run by run.
+        lines: the requests and the findings, run by run, as text.
         differs: one line for each difference from the report on file.
         page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """
@@ -52,7 +52,7 @@ def why(
     course: Course, tier: str, submission: Submission, where: str, kept: Report | None,
     make: Callable[[], Grader] | None = None, overrides: Iterable[Override] = (),
 ) -> Why:  # fmt: skip
-    """Decide one check of a submission again.
+    """Judge one check of a submission again.
 
     Args:
         course: the course with the check.
@@ -146,7 +146,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """Yield the requests of a check or a question, with their findings."""
+    """Yield lines with the requests of a check or a question, and with their findings."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)
@@ -161,9 +161,9 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
-    """Return the names of an exercise and of its check or question ``where``. Raises CourseError.
+    """Return (exercise, check or question) for the text ``EXERCISE/CHECK`` or ``CHECK``. Raises CourseError.
 
-    After ``EXERCISE/`` any unique prefix of the name works, as in ``overrides.yaml``.
+    After ``EXERCISE/``, any unique prefix of the check's name works, as in ``overrides.yaml``.
     """
     exercise, _, check = where.rpartition("/")
     names = course.select([exercise]) if exercise else list(course.module_of)
@@ -177,7 +177,12 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
 
 
 def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
-    """Say that a name fits no check or several. ``found``: (exercise, check) of the checks in ``every`` that fit."""
+    """Return the message for a name that fits no check or several.
+
+    Args:
+        found: (exercise, check) of each check that fits the name.
+        every: (exercise, check) of each check in the course or exercise.
+    """
     if len({name for name, _ in found}) > 1:
         names = ", ".join(name for name, _ in found)
         return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"

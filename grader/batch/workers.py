@@ -42,7 +42,7 @@ class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
     Args:
-        compiler: a compiler for absent chips, for every program that the worker does not refuse.
+        compiler: a compiler for absent chips. It compiles every program that the worker does not refuse.
     """
 
     def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
@@ -51,15 +51,18 @@ class Runner:
         self._lock = Lock()
 
     def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program; with a compiler, the header's ``compiled`` is the compiler's answer. Raises WorkerDied."""
+        """Run a program. Return (header with the facts, bytes of the outputs). Raises WorkerDied.
+
+        If there is a compiler, its answer is the header's field ``compiled``.
+        """
         header, shards = self.run_or_try_again(request, program, ask)
         return with_compiled(self.compiler, header, request, program, ask), shards
 
     def run_or_try_again(self, request: dict, program: bytes, ask: Ask, **more: Any) -> tuple[dict, list[bytes]]:
-        """Run a program. If the worker dies or hangs, a fresh worker tries once more.
+        """Run a program. If the worker dies or hangs, a new worker runs the program once more.
 
         Args:
-            more: additional fields of the request to the worker.
+            more: additional fields of the message to the worker.
 
         Raises:
             WorkerDied: two workers died or hung. The exception's ``ours`` is True if the worker cannot even run the
@@ -93,7 +96,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return the header with the compiler's answer; if the program did not run, return the header unchanged."""
+    """Return the header with the compiler's answer added. If the program did not run, the header is unchanged."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)
@@ -102,7 +105,7 @@ def with_compiled(
 
 @dataclass(frozen=True)
 class Ended:
-    """The reason why a child ended (``how``), and whether it had loaded the source."""
+    """The reason why a child process ended (``how``), and whether the child had loaded the source."""
 
     loaded: bool
     how: str
@@ -133,11 +136,12 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        A request that ends its child is tried once more, in a child that gets no other request. If two children end
-        while they load a source, all requests to the source get a fault. Code that reaches a timeout is never tried
-        again. After a timeout while loading, no more functions of the source run. After a timeout of a function, no
-        more functions of the exercise run. After the first timeout in a submission, a child that is idle for
-        IDLE_SECONDS counts as timed out.
+        - If a request ends its child, a new child gets only this request. If this child ends, too, the request gets a
+          fault.
+        - If two children end while they load the source, all requests to the source get a fault.
+        - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
+          the source runs. If it happens in a function, no further function of the exercise runs.
+        - After the first timeout in a submission, a child that is idle for IDLE_SECONDS counts as timed out.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -153,7 +157,7 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Add replies for requests that are not tried again. The child ended before it answered request ``left[0]``."""
+        """Add faults for requests that are not tried again. The child ended before it answered request ``left[0]``."""
         seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
         self._hung += late
         if not ended.loaded:
@@ -169,7 +173,7 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Add replies for a function that reached its time limit, and for the exercise's functions without a reply."""
+        """Add faults for a function that reached its time limit, and for other functions of its exercise."""
         other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
@@ -204,7 +208,7 @@ class Children:
     def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
-        Once the child has slept, other submissions may be graded beside this submission until the child ends.
+        From the child's first sleep to its end, the grader may grade another submission at the same time.
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
@@ -223,7 +227,7 @@ class Workers:
     Attributes:
         limits: the limits of one submission.
         store: keeps results over runs of the grader.
-        devices: run programs in addition to the simulated devices, so that the values of both are checked.
+        devices: devices that programs run on in addition to the simulated devices. The values of both are checked.
         asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
         processes: all workers.
     """
@@ -242,19 +246,19 @@ class Workers:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return these workers with only one of their runners: the runner ``number`` modulo the number of runners."""
+        """Return a copy of these workers with one runner only: runner ``number``, modulo the number of runners."""
         one = copy(self)
         one.runners = [self.runners[number % len(self.runners)]]
         return one
 
     def without_devices(self) -> Workers:
-        """Return these workers with simulated devices only."""
+        """Return a copy of these workers that uses simulated devices only."""
         one = copy(self)
         one.devices = None
         return one
 
     def afresh(self) -> Workers:
-        """Return these workers with a store that makes every value anew."""
+        """Return a copy of these workers whose store makes every value anew."""
         one = copy(self)
         one.store = self.store.afresh()
         return one
@@ -265,10 +269,10 @@ class Workers:
             worker.kill()
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
-        """Return the replies of confined children.
+        """Return the replies of a source, from confined child processes.
 
         Args:
-            asks: requests, those with hidden inputs last.
+            asks: the requests. Requests with hidden inputs come last.
             seconds: CPU time that the children may take.
             hung: how many exercises of the submission have reached a time limit in a child so far.
         """
@@ -287,7 +291,7 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return the runner for a request. All equal requests go to one runner, so that the runner's cache helps."""
+        """Return the runner for a request. Requests with equal task and mesh go to one runner, so its cache helps."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
@@ -295,8 +299,8 @@ class Workers:
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     """Yield a thread pool for the block.
 
-    If the block raises an exception, queued work is cancelled. After an interruption, the pool does not wait for
-    running work.
+    If the block raises an exception, queued work is cancelled. After an interruption (such as Ctrl-C), the pool does
+    not wait for running work.
     """
     pool = ThreadPoolExecutor(threads)
     try:
@@ -326,8 +330,8 @@ class Pool(Generic[T]):
 
     Attributes:
         sets: all sets of workers.
-        slow: called with a name and the seconds that the work on this name has taken so far. The first call is after
-            ``SLOW`` seconds, and each further call after twice the seconds of the call before.
+        slow: a function that is called with a name and the seconds of work on it so far: first after ``SLOW`` seconds,
+            and again each time that the seconds have doubled.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:
@@ -349,8 +353,8 @@ class Pool(Generic[T]):
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
         """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
 
-        Results are passed on as they arrive, in the order of the names if several arrive at once. If ``work`` raises an
-        exception for one name, ``done`` gets the exception, and work on the other names continues.
+        ``done`` gets results as they arrive. If several arrive at once, it gets them in the order of the names. If
+        ``work`` raises an exception for one name, ``done`` gets the exception, and work on the other names continues.
         """
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
         turns, numbers = Turns(self._at_once), count()

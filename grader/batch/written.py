@@ -23,7 +23,7 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a report folder. If ``anew`` is True, even pages that are up to date are rewritten."""
+    """Write all files of a report folder. With ``anew``, also write the pages that are up to date."""
     found = database.last_run()
     if found is None:
         raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
@@ -98,7 +98,7 @@ def remove_files(folder: Path, student: str) -> None:
 
 
 def shows_the_same(report: Report, other: Report) -> bool:
-    """Return whether the pages of both reports are identical."""
+    """Return True if the pages of both reports are identical."""
 
     def shown(of: Report) -> Report:
         drawn_by = [{"grader": e.basis.get("grader", "")} for e in of.exercises]

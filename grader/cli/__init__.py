@@ -68,7 +68,7 @@ MISTAKES = {
 
 
 class Imported(Mapping[str, Any]):
-    """The commands by name, first the core's, then the wings'. A command is imported when it is looked up."""
+    """All commands by name: commands of the core, then commands of wings. Looking up a command imports it."""
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
@@ -98,7 +98,7 @@ def _imported(name: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """The commands. Messages on wrong options are printed without pydantic's prefix."""
+    """The group of all commands. Messages about wrong options are printed without pydantic's prefix."""
 
     def __init__(self, **about: Any) -> None:
         super().__init__(**about)
@@ -108,7 +108,7 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands in groups by reader, each with the whole first sentence of the command's help."""
+        """Write the list of commands for ``--help``: in groups by reader, each with the first sentence of its help."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
@@ -133,7 +133,7 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that refuses a repeated option. Typer would use the last value, without a message."""
+    """A command that refuses an option that is given twice. Typer would silently use the last value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -204,5 +204,5 @@ def run() -> None:
 
 
 def is_mistake(error: Exception) -> bool:
-    """Return whether the error is a user's mistake, so that one line reports it."""
+    """Return True if the error is a user's mistake, which is reported in one line."""
     return any(f"{kind.__module__}.{kind.__qualname__}" in MISTAKES for kind in type(error).__mro__)

@@ -1,4 +1,4 @@
-"""Implementation of ``shardlings appeal``: decide one check of one submission again, and show the evidence."""
+"""Implementation of ``shardlings appeal``: judge one check of one submission again, and show the evidence."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from grader.sandbox.tiers import best_tier
 
 @dataclass(frozen=True)
 class AppealOptions:
-    """One ``appeal`` command.
+    """The arguments of one ``appeal`` command.
 
     Attributes:
-        student, check: the student and the check to decide again.
+        student, check: the student and the check to judge again.
         paths: the submissions.
         to: the folder with the report on file; None compares with no report.
-        html: the file to write the evidence to, as a page.
+        html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.
-        beside: devices that judge programs in addition to the simulated devices.
+        beside: the devices that judge programs in addition to the simulated devices.
         course: the course's file or folder.
-        as_json: print JSON.
+        as_json: True to print JSON.
     """
 
     student: str
@@ -54,7 +54,7 @@ class AppealOptions:
 
 
 def decide_again(options: AppealOptions) -> int:
-    """Decide one check of a submission again, compare the verdict with the report on file, and return the exit code."""
+    """Judge one check of a submission again, compare the verdict with the report on file, and return the exit code."""
     check, to, html, paths = options.check, options.to, options.html, [*options.paths]
     student = composed(options.student)
     found = solved_course_at(options.course, paths)

@@ -1,4 +1,4 @@
-"""``--backend`` and ``--processes``: devices or a compiler that judge in addition to the simulated devices."""
+"""The options ``--backend`` and ``--processes``: devices or a compiler in addition to the simulated devices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def beside_at(
     Raises CourseError, WingError.
 
     Args:
-        quiet: report only errors.
-        remember: reuse earlier compilations.
+        quiet: True to report only errors.
+        remember: True to reuse earlier compilations.
     """
     if name.startswith("tpu:"):
         return Beside(compiler=wing.needed("chip", f"--backend {name}")(name, processes, course, tier, remember))

@@ -38,11 +38,11 @@ def check_work(
     found: Course, chosen: list[str], names: list[str], place: Path, tier: str, student: str, asked: BackendChoice,
     *, unconfined: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Check the exercises ``chosen`` in the work at ``place``, print the results, and return the exit code.
+    """Check the exercises ``chosen`` in the learner's work at ``place``, print the results, and return the exit code.
 
     Args:
         names: exercises or modules as the learner typed them.
-        unconfined: print a note that the work runs without a sandbox.
+        unconfined: True to print a note that the work runs without a sandbox.
     """
     if unconfined:
         tell("note", f"{place} runs without a sandbox; for code that is not yours pass --isolation auto")
@@ -79,7 +79,7 @@ def _tell_compiler(compiler: Compiler) -> None:
 def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:
     """Return the submission at ``place``.
 
-    If ``tier`` is "none", this process parses the submission; otherwise a process in a sandbox does.
+    A process in a sandbox parses the submission, or this process if ``tier`` is "none".
     """
     with nullcontext() if tier == "none" else parsing(tier) as parsers:
         return read(place, student, course.module_of, course.handed_out, parsers)
@@ -93,7 +93,7 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises with a program whose behaviour fails a check. ``explain`` shows what these programs do."""
+    """Return the exercises whose first failure is in a program. For these, ``explain`` shows what the program does."""
     return [
         e.exercise
         for e in graded.exercises
@@ -104,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged; if the course has no solutions, print how many points they decide later."""
+    """Print that hidden checks were judged. Without solutions, print how many points hidden checks decide later."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -112,7 +112,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
 
 
 def print_in_short(course: Course, graded: Report) -> None:
-    """Print a line for each begun exercise, the first failure, and the command that shows more."""
+    """Print a line for each exercise that is begun, then the first failure, then the command that shows more."""
     print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
     out.print()
     if failing := print_first_failure(graded, out):
@@ -126,7 +126,7 @@ def print_in_short(course: Course, graded: Report) -> None:
 
 
 def begun_of(course: Course, submission: Submission, chosen: list[str], names: list[str], place: Path) -> list[str]:
-    """Return the chosen exercises that the work contains. Raises CourseError if the work contains none of them."""
+    """Return the exercises of ``chosen`` that the learner's work contains. Raises CourseError if it contains none."""
     if begun := [e for e in chosen if e in submission.sources]:
         return begun
     first = chosen[0]
@@ -146,12 +146,15 @@ def own_grader(
 def submit_module(
     found: Course, listed: Module, place: Path, who: str, to: Path | None, student: str, *, full: bool
 ) -> None:
-    """Check a module, then hand in the module.
+    """Check a module's work, then hand it in.
 
     Args:
+        listed: the module.
+        place: the learner's work.
         who: the student whose numbers the checks use.
-        student: the name that the student typed, for the zip; if "", the zip gets the login name.
-        full: print every result.
+        to: the zip's path; None to use nbgrader if it is set up.
+        student: the name that the student typed, for the zip. If it is "", the zip gets the login name.
+        full: True to print every result.
     """
     from grader.batch import submit as submitting
     from grader.integrations.nbgrader import exchange
@@ -175,7 +178,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of begun exercises. The results above name the exercises that are not begun."""
+    """Print the unfinished tasks of exercises that are begun. The results above list all other exercises."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

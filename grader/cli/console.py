@@ -32,7 +32,7 @@ def points(value: float) -> str:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print one line of the results exactly as given. A long line is not wrapped."""
+    """Print one line of the results on stdout, unchanged and without wrapping."""
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -48,20 +48,25 @@ def only_problems(quiet: bool) -> Iterator[None]:
 
 
 def tell(what: str, text: object) -> None:
-    """Print one line on stderr, apart from the results on stdout."""
+    """Print the line ``WHAT: TEXT`` on stderr. Results go to stdout."""
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
-    """Print a line for each exercise that cannot be used. All other exercises stay usable."""
+    """Print a line on stderr for each exercise that cannot be used.
+
+    Args:
+        unusable: the reason for each exercise.
+        what: the beginning of each line.
+    """
     for reason in unusable.values():
         tell(what, reason)
 
 
 def going_to(folder: Path) -> str:
-    """Return ``cd FOLDER && ``, the prefix of a command to type in that folder; '' for the working directory."""
+    """Return ``cd FOLDER && ``, to print before a command that users run in FOLDER; '' for the working directory."""
     return "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
 
 
@@ -76,7 +81,10 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        console: where the caller prints results while the bar is shown; the bar stays below the results.
+        total: the number of calls until the work is done.
+        what: the text before the bar.
+        quiet: True to show nothing.
+        console: where the caller prints results while the bar is shown. The bar stays below the results.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -122,7 +130,7 @@ def tell_slow(who: str, seconds: float) -> None:
 
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show a task of unknown length and the elapsed time."""
+    """Show the text ``what`` and the elapsed time during the block."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

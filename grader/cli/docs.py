@@ -43,9 +43,9 @@ def pages() -> dict[str, Path]:
 
 
 def _named(page: str, known: list[str]) -> str:
-    """Return a page's full name (``checks/answers``).
+    """Return the full name (such as ``checks/answers``) of the page that the user typed.
 
-    The argument may be a path, a prefix, or a name without the folder.
+    Users may type a path, a unique prefix, or a name without the folder.
     """
     name = page.removeprefix("docs/").removesuffix(".md")
     last = {one.rpartition("/")[2]: one for one in known}

@@ -121,7 +121,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Add to the program the step time that a chip's compiler gives, and the times that the learner predicted."""
+    """Return the program's facts with the step time of a chip's compiler, and with times that the learner predicted."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # Times may be predicted if the program is a learner's, or if the course's folder has learners' exercises.
@@ -132,7 +132,7 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Describe the compiler's step time: ``9.6 ms by the compiler of v5e:2x4, 1.02 ...``; '' if the time is unknown."""
+    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``; '' if unknown."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
@@ -148,7 +148,11 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
 
 
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
-    """Return whether to explain the solution. Raises CourseError if ``--solution`` is impossible."""
+    """Return True if the solution is to be explained, not the learner's function. Raises CourseError.
+
+    Args:
+        solution: True if the user passed ``--solution``.
+    """
     if solution and (work is not None or not course.solved):
         raise CourseError("--solution: " + ("--work names a learner's work" if work else "there are no solutions here"))
     if work is not None or not course.solved:
@@ -161,7 +165,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
-    """Describe whether the explained function is the learner's or the solution's, and name the function's file."""
+    """Return a text that says whether the function is the learner's or the solution's, and that names its file."""
     if solution:
         return f"the solution's function, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's function" if course.solved else ""
@@ -169,7 +173,7 @@ def whose(course: Course, exercise: Exercise, source: Source, solution: bool) ->
 
 
 def expect_new(file: Path | None) -> None:
-    """Raise CourseError if the file exists or its folder does not, before the command does work that would be lost."""
+    """Raise CourseError if the file exists or its folder does not. Commands call this before they begin to work."""
     if file is None:
         return
     if os.path.lexists(file):
@@ -193,10 +197,11 @@ def own_source(
 ) -> Source:
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
+    If the work runs in a sandbox and the user named no course, a course without solutions around the work is refused.
+    The author of the work could have written this course.
+
     Args:
-        named: the value of ``--course``; None if the user named no course. If None and the work runs in a sandbox, a
-            course without solutions around the work is refused, because the author of the work could have written this
-            course.
+        named: the value of ``--course``; None if the user named no course.
     """
     place = work_in(course, work)
     if tier != "none" and named is None:
@@ -209,7 +214,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return, for each task, the lines of code that an author may add to the task's checks."""
+    """Return the lines of code that an author may add to a task's checks, by task."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
@@ -217,7 +222,8 @@ def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
 def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
     """Print the facts about each task's programs.
 
-    ``lines``: by task, the lines that the author may add to the checks.
+    Args:
+        lines: the lines of code that an author may add to a task's checks, by task.
     """
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})

@@ -1,4 +1,4 @@
-"""The options of ``shardlings grade``, and the function that grades.
+"""The options of ``shardlings grade``, and the function that starts to grade.
 
 This module imports nothing that is slow to import.
 """
@@ -21,7 +21,7 @@ ElsewhereOption = Annotated[Any, from_wing("--cluster")]
 
 @dataclass(frozen=True)
 class GradeOptions:
-    """One ``grade`` command.
+    """The options of one ``grade`` command.
 
     Attributes:
         paths: the submissions.
@@ -29,15 +29,15 @@ class GradeOptions:
         jobs: how many submissions to grade at a time; None for the default.
         only: exercises or modules to grade; if empty, all modules that are due or handed in.
         isolation: the value of ``--isolation``, which chooses the sandbox.
-        dry_run: report changes and write nothing.
-        remember: read the cache and add to it.
+        dry_run: True to report changes and write nothing.
+        remember: True to use the cache.
         roster: the file that lists the students of the class.
-        backend, processes: other devices on which programs run and are judged, besides the simulated devices.
-        elsewhere: grades submissions on other machines.
+        backend, processes: the devices that programs run on in addition to the simulated devices.
+        elsewhere: grades submissions on other machines; None to grade on this machine.
         course: the course's file or folder.
-        as_json: print JSON.
-        quiet: print only problems and the summary line.
-        verbose: print a line for each graded submission.
+        as_json: True to print JSON.
+        quiet: True to print only problems and the summary line.
+        verbose: True to print a line for each graded submission.
     """
 
     paths: tuple[Path, ...]
@@ -71,7 +71,7 @@ class GradeOptions:
 
 
 def carry_out(options: GradeOptions) -> int:
-    """Grade as the options say and return the exit code. Raises CourseError."""
+    """Grade with these options, and return the exit code. Raises CourseError."""
     options.refuse_what_does_not_go_together()
     found = solved_course_at(options.course, options.paths)
     found.select([*options.only])  # report a wrong name before reading submissions

@@ -59,7 +59,7 @@ class RunOutcome:
 
     Attributes:
         not_graded: why a submission was not graded, by student.
-        broken: whether the grader itself failed for any graded student.
+        broken: True if the grader itself failed for a graded student.
         graded, unchanged: how many students have a new report, and how many keep the old report.
     """
 
@@ -83,7 +83,7 @@ class RunOutcome:
 
 
 def grade_batch(course: Course, options: GradeOptions) -> int:
-    """Grade all submissions into the folder that the options name, and return the exit code."""
+    """Grade all submissions, write the reports to the folder in the options, and return the exit code."""
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
@@ -115,7 +115,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
 
 @contextmanager
 def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, str]]:
-    """Yield a grader for these options, and a description of the isolation and devices that it uses."""
+    """Yield a grader for these options, and a text about the isolation and the devices that it uses."""
     elsewhere = options.elsewhere
     tier = elsewhere.tier_of(options.isolation) if elsewhere else best_tier(options.isolation)
     devices, compiler = beside_at(options.backend, options.processes, course, tier)
@@ -139,7 +139,7 @@ def run_in(
     known: Rosters,
     options: GradeOptions,
 ) -> RunOutcome:
-    """Grade the exercises ``names`` into an open folder, and finish the run."""
+    """Grade the exercises ``names``, write the reports to an open folder, and finish the run."""
     quiet, new = options.as_json or options.quiet, []
 
     def say_graded(report: Report) -> None:
@@ -197,17 +197,17 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return all unusable exercises with reasons, and print the reasons as notes. This run skips unusable exercises."""
+    """Return the reason for each unusable exercise, and print the reasons as notes."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return the unusable exercises. Raises CourseError if an existing report grades an unusable exercise.
+    """Return the reason for each unusable exercise. Raises CourseError if a report on file has such an exercise.
 
-    New reports take over the grades of existing reports, which is impossible for an unusable exercise: its weight is
-    unknown.
+    New reports take over grades from reports on file. This is impossible for an unusable exercise, because its weight
+    is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()
@@ -223,7 +223,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """Write the files about the class and end the run. The files also cover students that only earlier runs graded."""
+    """End the run and write the files. The files about the class also list students that only earlier runs graded."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
@@ -258,7 +258,7 @@ def finish(
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
+    """Print an overview of the class and the paths of the reports. ``tier`` is a text about isolation and devices."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AssignmentOptions:
-    """One ``nbgrader grade`` command.
+    """The options of one ``nbgrader grade`` command.
 
     Attributes:
         folder: nbgrader's course folder.
         jobs: how many submissions to grade at a time; None for the default.
-        again: whether to rewrite the reports of unchanged submissions.
+        again: True to rewrite the reports of unchanged submissions, too.
         isolation: the value of ``--isolation``, which chooses the sandbox.
-        remember: read the cache and add to it.
-        elsewhere: grades submissions on other machines.
-        as_json: print JSON.
+        remember: True to use the cache.
+        elsewhere: grades submissions on other machines; None to grade on this machine.
+        as_json: True to print JSON.
     """
 
     folder: Path
@@ -42,7 +42,7 @@ class AssignmentOptions:
 
 
 def grade_assignment(options: AssignmentOptions) -> int:
-    """Grade an nbgrader assignment into its gradebook, and return the exit code."""
+    """Grade an nbgrader assignment, write the grades to nbgrader's gradebook, and return the exit code."""
     need_jax()
     try:
         from grader.integrations.nbgrader import batch

@@ -22,7 +22,7 @@ class HandedIn:
     """The submissions of a batch.
 
     Attributes:
-        places: location of each submission that was found, by student.
+        places: the folders and files of each submission that was found, by student.
         submissions: readable submissions, by student.
         not_graded: why a submission cannot be graded, by student.
         notes: notes for the staff.
@@ -37,7 +37,11 @@ class HandedIn:
 
 
 def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
-    """Read all submissions, and warn about files that name another student."""
+    """Read all submissions in ``paths``, and warn about files that name another student.
+
+    Args:
+        login: returns a student's login for the name of a folder or file.
+    """
     found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)

@@ -11,7 +11,7 @@ OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 
 def jax_problem(version: str | None = None) -> str:
-    """Return one line about the problem if JAX is missing or too old; '' otherwise."""
+    """Return one line if JAX is missing or too old; '' if its version is right."""
     oldest = ".".join(map(str, OLDEST_JAX))
     try:
         version = version or importlib.metadata.version("jax")
@@ -21,5 +21,5 @@ def jax_problem(version: str | None = None) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Parse ``0.10.2`` into ``(0, 10, 2)``."""
+    """Return the numbers of a version: ``(0, 10, 2)`` for ``0.10.2``."""
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])

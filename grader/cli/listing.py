@@ -134,7 +134,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. With ``whole``, first print the statement, and at the end the learner's next commands."""
+    """Print questions. With ``whole``, first print the statement, and last the commands that a learner needs next."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -156,7 +156,7 @@ def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[
 
 
 def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
-    """Print only the hints: a learner who asks for a hint has read the statement."""
+    """Print hints, and no statement, because learners read the statement before they ask for hints."""
     for of, texts in hints.items():
         for number, text in enumerate(texts, 1):
             out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)

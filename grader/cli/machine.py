@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """The result of one test of the machine. ``needed``: True if nothing works unless this test succeeds."""
+    """The result of one test of the machine. ``needed`` is True if nothing works on machines that fail this test."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Check JAX's version: an old version is an error, and a version newer than the tested versions is a warning."""
+    """Test JAX's version. A version that is too old is an error, and a version that is too new is a warning."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
@@ -45,7 +45,7 @@ def jax_line(version: str | None = None) -> MachineCheck:
 
 
 def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[MachineCheck]:
-    """Check the whole machine: start a worker to count simulated devices, and grade some of the course's solutions."""
+    """Run all tests of this machine, and return their results. Some tests start workers and grade solutions."""
     lines = [MachineCheck("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
     lines.append(jax_line())
     usable = not jax_problem()
@@ -80,7 +80,7 @@ def graded_right(course: Course, isolation: str) -> MachineCheck:
 
 
 def count_devices(devices: int) -> MachineCheck:
-    """Check that this machine can simulate as many devices as the course asks for."""
+    """Test whether this machine can simulate the number of devices that the course needs."""
     source = {"name": "probe.py", "chunks": [["probe.py", "import jax\ndef count(): return jax.device_count()\n"]]}
     ask = {"kind": "function", "task": "count", "cases": [{"dict": []}]}
     found = 0

@@ -1,4 +1,4 @@
-"""Options that several commands take, and their values: the course, its exercises, the work, the roster."""
+"""Options of several commands, and functions for their values: the course, the learner's work, the roster."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Student = Annotated[
 
 
 def names_beginning(incomplete: str) -> list[str]:
-    """Return the modules and exercises that begin with ``incomplete``, for the shell's completion."""
+    """Return the names of modules and exercises that begin with ``incomplete``, for the shell's completion."""
     try:
         found = find_course(None, packaged=True)
     except CourseError:
@@ -95,7 +95,7 @@ class BackendChoice(NamedTuple):
 
 
 def from_wing(name: str) -> Any:
-    """Return an option of a wing; without the wing, an option that ``--help`` leaves out and that raises WingError."""
+    """Return an option that a wing adds. Without the wing, the option is not in ``--help`` and raises WingError."""
 
     def missing(given: str) -> None:
         raise wing.missing(name, wing.WING_OF[name])
@@ -116,9 +116,11 @@ def need_jax() -> None:
 
 
 def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
-    """Return the course at ``path``; by default the working directory's, which must not be in ``handed_in``.
+    """Return the course at ``path``, or the nearest course at or above the working directory if ``path`` is None.
 
-    ``packaged``: True for learners' commands, which fall back to the packaged course and print a note about this.
+    Args:
+        handed_in: the paths of submissions, which must not contain the course.
+        packaged: True for learners' commands. If there is no other course, they use the packaged course, with a note.
     """
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
@@ -140,12 +142,12 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
 
 
 def usual_place(course: Course) -> Path:
-    """Return the default folder for work on the course, never the packaged course itself. The folder may be missing."""
+    """Return the default folder for a learner's work, which is never the packaged course. The folder may be missing."""
     return Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return the learner's folder: ``--work``, or the usual place. Raises CourseError if the folder is missing."""
+    """Return the folder of the learner's work: ``work``, or the default folder. Raises CourseError if it is missing."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -153,7 +155,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError for work inside a course without solutions, since a learner could have written the course."""
+    """Raise CourseError if the work is in a course without solutions: a learner could have written this course."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "
@@ -168,10 +170,7 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return whether the folder has reports.
-
-    If a folder has reports, the next run may find that all submissions are graded already.
-    """
+    """Return True if the folder has reports. Then a run may find that all submissions are graded already."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 
@@ -192,7 +191,7 @@ def roster_in(path: Path | None) -> Roster | None:
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:
-    """Parse ``x=4,y=2`` into sizes by name. Raises CourseError."""
+    """Return the sizes by name in a text such as ``x=4,y=2``. Raises CourseError that names ``option``."""
     sizes: dict[str, int] = {}
     for part in text.split(",") if text else ():
         name, equals, size = (word.strip() for word in part.partition("="))

@@ -1,4 +1,4 @@
-"""The staff's command that rewrites the pages of a graded class, with names or pseudonyms."""
+"""The command ``pages``, which rewrites the pages of a graded class, with names or with pseudonyms."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _hidden(hidden: Anonymous, database: Database, students: Sequence[str]) -> I
 
 
 def names_in(path: Path) -> dict[str, str]:
-    """Return the pseudonyms of an earlier run, by student. Raises CourseError for a damaged table."""
+    """Return the pseudonyms of an earlier run, by student; {} without an earlier run. Raises CourseError if damaged."""
     if not path.exists():
         return {}
     try:

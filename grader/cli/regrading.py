@@ -1,4 +1,4 @@
-"""The adjustments that ``grade`` applies to verdicts, and the list of scores that a regrade changes."""
+"""Find the adjustments that ``grade`` applies to verdicts, and print the scores that a regrade changes."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ class Rosters:
     """The rosters of the class.
 
     Attributes:
-        named: the roster in which students are looked up, from ``--roster`` or else the roster that OUT keeps.
-        plain: the last plain roster (a CSV with a column ``id``), which OUT keeps. The plain roster lists all students
-            of the class, and may contain deadline extensions.
+        named: the roster in which students are looked up: from ``--roster``, or else ``plain``.
+        plain: the last plain roster (a CSV with a column ``id``), which the folder of reports keeps. It lists all
+            students of the class, and may contain deadline extensions.
     """
 
     named: Roster | None
     plain: Roster | None
 
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the students of the class who handed in nothing, and the students whose submissions cannot be graded.
+        """Return (students of the class without a submission, students whose submissions could not be graded).
+
+        Both lists are empty without a plain roster.
 
         Args:
             students: students with reports.
@@ -53,7 +55,7 @@ class Rosters:
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
-    """Return the roster ``named``, and the roster that the folder of reports ``to`` keeps. Raises CourseError."""
+    """Return the roster that the user named, and the roster in the folder of reports ``to``. Raises CourseError."""
     if named is not None and named.plain:
         return Rosters(named, named)
     kept = kept_roster(to) if to is not None else None
@@ -73,10 +75,10 @@ def kept_roster(to: Path) -> Roster | None:
 
 
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
-    """Copy the roster when a run starts, so that the roster's extensions hold for the next command.
+    """Copy the roster into the folder when a run starts, so that later commands know the roster's extensions.
 
-    The roster's file is written before the copy in the database. If the run is killed between the two writes, the next
-    run treats the file as edited by the staff.
+    The file is written before the copy in the database. If the run is killed between the two writes, the next run
+    treats the file as edited by the staff.
     """
     if plain is None or folder.dry:
         return
@@ -92,7 +94,9 @@ def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
     known: Rosters, names: Sequence[str], parsers: Parsers,
 ) -> Adjustments:  # fmt: skip
-    """Return overrides, extensions and submission times of the exercises ``names``, and print notes for the staff.
+    """Return points given by hand, extensions and submission times. Print notes for the staff.
+
+    Only the modules of the exercises ``names`` get submission times.
 
     Raises:
         CourseError: a file with overrides, extensions or times is wrong.
@@ -110,10 +114,10 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function like ``login`` that returns a name in the spelling of an existing report.
+    """Return a function like ``login`` that prefers the spelling of a name under which there is a report.
 
-    Names that differ only in case or Unicode form are one name, because reports are files, and some file systems treat
-    these spellings as one file name.
+    Spellings differ in case or in Unicode form. They are one name, because reports are files, and some file systems
+    treat these spellings as one file name.
 
     Args:
         here: students whose reports this run will write.
@@ -143,7 +147,12 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
-    """Print which students' scores change, and in which exercises, for the first ``MOST_SHOWN`` students."""
+    """Print the changed scores and their parts for the first ``MOST_SHOWN`` students.
+
+    Args:
+        groups: the changes of each student.
+        dry: True if the changes are only shown and not made.
+    """
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
@@ -158,7 +167,7 @@ def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
 
 
 def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
-    """Describe changed scores, as ``1 student's score falls, 2 students' scores rise``. Parts with 0 are omitted."""
+    """Return a text such as ``1 student's score falls, 2 students' scores rise``, without parts that have 0."""
     parts = []
     for number, verb in ((fallen, "fall"), (risen, "rise"), (kept, "stay")):
         whose = f"{number} student's score" if number == 1 else f"{number} students' scores"
@@ -168,7 +177,7 @@ def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
 
 
 def sums_text(changes: Sequence[Change]) -> str:
-    """Describe a student's sums: ``12 -> 13 of 22 (+1)``, and ``; bonus 2 -> 0 of 8 (-2)`` if the bonus changed."""
+    """Return a student's score changes as text, such as ``12 -> 13 of 22 (+1); bonus 2 -> 0 of 8 (-2)``."""
     sums = sorted((c for c in changes if c.what in SUMS), key=lambda c: SUMS.index(c.what))
     texts = [
         f"{tidy(c.before)} -> {tidy(c.after)} of {tidy(c.of)} ({'+' if c.by > 0 else ''}{tidy(c.by)})" for c in sums
@@ -181,7 +190,7 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Collect notes for the staff, one report at a time: absent and unknown students, missing times."""
+    """Collects notes for the staff, one report at a time: students who are absent or unknown, and missing times."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known
@@ -207,12 +216,10 @@ class StaffNotes:
             self._untimed.append(report.student)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield (student, reason) for each case that needs review.
+        """Yield (student, reason) for each case that needs review. The student is "" if several students are concerned.
 
-        Three kinds of cases need review: overrides with problems, students who are not in the roster, and modules that
+        Three kinds of cases need review: overrides with problems, students who are not on the roster, and modules that
         a student did not hand in.
-
-        The student is "" if the reason concerns several students.
 
         Args:
             problems: student and problem, for each override that needs review.
@@ -229,6 +236,6 @@ class StaffNotes:
                 yield "", f"{share}: {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
-        """Return a line on students without a submission time, if late penalties apply; '' without such students."""
+        """Return a line about students whose submission times are missing, so that no late penalty applies; or ''."""
         what = "no submission time is on file, so there is no late penalty"
         return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

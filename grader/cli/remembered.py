@@ -1,8 +1,8 @@
-"""Print output from the cache if it depends only on the course and the grader.
+"""Cache the output of commands whose output depends only on the course and the grader.
 
-The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. The cache keeps the
-commands' output under a digest of all files of the course and of this package, so the output is made anew after any
-change of a file.
+The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. The cache stores their
+output under a digest of all files of the course and of this package. So the output is made anew after any change of a
+file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from grader.course.loading import Course
 
 
 def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
-    """Print the output of ``work`` on ``out`` and ``err``, if possible from the cache. Return the exit code.
+    """Print the output of ``work``, from the cache if it is there. Return the exit code of ``work``.
 
     Args:
-        words: the command with its arguments.
+        words: the command and its arguments, which are part of the cache key.
+        work: prints the output on ``out`` and ``err``.
     """
     with user_cache() as cache:
         if cache is None:
@@ -44,7 +45,7 @@ def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) 
 
 
 def _key(course: Course, words: tuple[object, ...]) -> bytes:
-    """Return a digest of the command, of the terminal's properties, and of all files that the output may depend on."""
+    """Return a digest of the command, of the terminal's properties, and of all files that the output depends on."""
     terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
     place = usual_place(course)
     # The command ``show`` prints the paths of existing files.

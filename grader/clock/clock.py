@@ -1,4 +1,4 @@
-"""Build a timeline from a program: schedule the operations, then collect the spans."""
+"""Build a timeline from a program: schedule the operations, then list their runs as spans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def timeline(
     Args:
         on: a slice, such as "v5e:2x4", or an existing placement.
         axes: the slice's axes that each mesh axis covers; if None, ``placed`` chooses the axes.
-        profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
+        profile: the rule for which kinds of collectives overlap with compute. "ideal": all kinds. A chip's name, such
+            as "v5e": the kinds that overlap on this chip.
 
     Raises:
         ValueError: the slice or the profile does not exist, or the mesh does not fit on the slice.
@@ -120,7 +121,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return for each unit (kernel, collective or loop) the title of the unit that it waits for longest.
+    """Return, for each unit (kernel, collective or loop), the title of the unit that it waits for longest.
 
     Units that take no time are ignored.
     """
@@ -133,7 +134,7 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """Return for each unit (kernel, collective or loop) the title of the first unit that waits for it.
+    """Return, for each unit (kernel, collective or loop), the title of the first unit that waits for it.
 
     Units that take no time are ignored.
     """
@@ -146,7 +147,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Search backwards from the end; return the numbers of the units on the critical path, in order of time."""
+    """Return the numbers of the units on the critical path, in order of time."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

@@ -31,7 +31,7 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
 
 
 class Untimed(Exception):
-    """The clock cannot compute when the program's operations run. The message is one line for the program's author."""
+    """The clock cannot compute the times of a program. The message is one line for the program's author."""
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
         super().__init__(message)
@@ -46,9 +46,9 @@ def moves(about: Communication) -> bool:
 
 
 def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Return the picoseconds of one run of a collective, and the links that it uses.
+    """Return (picoseconds of one run of a collective, links that the collective uses).
 
-    The link "x+" leads to the next device on mesh axis x.
+    The link "x+" leads to the next device on mesh axis x, and "x-" to the previous device.
 
     Raises:
         Untimed: a group of the collective has only some of the devices along the collective's mesh axes.
@@ -81,19 +81,23 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return a lower bound on the seconds of an all-gather or reduce-scatter of an array over a grid.
 
-    Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. A method
-    can reach this bound if it cuts the array into parts and gathers each part along the axes in a different order. A
-    part causes most of its traffic on the last axis of its order. ``tests/network.py`` simulates a method that reaches
-    the bound.
+    Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. To reach
+    this bound, a method splits the array into parts, and gathers each part along the axes in a different order. A part
+    causes most of its traffic on the last axis of its order. ``tests/network.py`` simulates a method that reaches the
+    bound.
+
+    Args:
+        array: bytes of the whole array.
+        torus: the axes of the grid.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield (n, rate) for each corner of the grid; a corner has 1/n of the devices and gets ``rate`` bytes/s.
+    """Yield (n, rate) for each corner of the grid. A corner has 1/n of the devices, and receives ``rate`` bytes/s.
 
-    The devices of a corner have one position on some axes and all positions on the other axes. If an axis is a line and
-    a corner has one position on it, this position is the start of the line.
+    The devices of a corner have one position on some axes and all positions on the other axes. On an axis that is a
+    line, this one position is the start of the line.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -103,9 +107,9 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 
 
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return the seconds of an all-to-all on its busiest axis, if every chunk moves along the axes in order.
+    """Return the seconds of an all-to-all on its busiest axis, if every chunk moves along one axis after another.
 
-    In a grid of N devices, each row of n devices along an axis does an all-to-all with n/N of the array.
+    In a grid of N devices, each row of n devices along an axis does an all-to-all with n/N of the ``array`` bytes.
     """
     total = math.prod(side.size for side in torus)
     return max(
@@ -117,9 +121,10 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Route each pair's message axis by axis, the shorter way around.
+    """Return (picoseconds of a permute, links that the permute uses).
 
-    A message that must travel exactly half a ring goes forwards.
+    Each pair's message moves along one axis after another, the shorter way around. If both ways around a ring are
+    equally long, the message goes forwards.
     """
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()

@@ -1,7 +1,7 @@
 """Replay a compiled program: compute when each instruction runs if the core keeps the compiler's order.
 
-The compiler gives the order, the dependencies and each kernel's cycles. It gives no times of collectives, so
-``clock.collectives`` computes how long a collective occupies its links.
+The compiler gives the order of instructions, their dependencies, and the cycles of each kernel. It gives no times of
+collectives, so ``clock.collectives`` computes how long a collective occupies its links.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: whether to undo the compiler's fusion of matmuls with additions of received data. If True, a matmul that
-            is fused with an addition of received data runs before the data arrive, as in the program, and the timeline
-            shows the overlap that the order of the instructions would allow without the fusion.
+        apart: True to undo the compiler's fusion of matmuls with additions of received data. A fused matmul must wait
+            for the data, but in the program the matmul can run before the data arrives. So the timeline shows the
+            overlap that the order of the instructions would allow without the fusion.
 
     Raises:
         ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
@@ -43,7 +43,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Move each wait for received data behind the matmul that only adds the data to its own result."""
+    """Return the instructions with waits for data moved after the matmul, if the matmul only adds the received data."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -54,7 +54,7 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective. ``beside``: whether the core continues during the run."""
+    """One run of a collective. ``beside`` is True if the core can run kernels at the same time."""
 
     of: Instruction
     start: int
@@ -119,7 +119,7 @@ class _Replay:
         return round(one.cycles * PS / self.hz)
 
     def sent(self, one: Instruction, now: int, free: dict[str, int]) -> _Sent:
-        """Start a collective as soon as all its links are free. Links serve collectives in the instructions' order."""
+        """Start a collective when all its links are free. Each link serves collectives in the instructions' order."""
         assert one.communication is not None
         try:
             takes, lanes = duration(one.communication, self.place)
@@ -130,7 +130,7 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Replayed) -> int:
-        """Compute when the instructions of a loop, or of a conditional's longest branch, run; return the end."""
+        """Add a loop, or a conditional's longest branch, to ``found``. Return the time at which it ends."""
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
@@ -207,7 +207,7 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Replayed) -> list[int]:
-    """Return the numbers of the units on the critical path: kernels, and collectives that the core waits for."""
+    """Return the numbers of all kernels, and of the collectives that the core waits for, as the critical path."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

@@ -5,8 +5,8 @@ unit. Cheap operations (elementwise operations, broadcasts, slices and the like)
 If only cheap operations use a matmul's result, these operations join the matmul. They do not join if the matmul would
 then wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an array filled
 with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds dimensions of
-size 1 counts as a reshape. A cheap operation becomes a kernel in two cases: a collective, a loop, a barrier or the
-body's result uses its value, or more than ``MAX_FUSED`` operands are fused into it.
+size 1 counts as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result
+uses its value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused into it.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ class Unit:
 
     Attributes:
         at: the position of the unit's last operation in the body. Units are ordered by this position.
-        root: the main operation. inside: positions of all operations of the unit.
-        reads: bytes of each input value. makes: the unit's output values.
-        bytes: bytes read and written, each value once. after: indices of the units that must end first.
-        dies: for an array update, whether the update is in place, because no later operation uses the old array.
+        root, inside: the main operation, and the positions of all operations of the unit.
+        reads, makes: the bytes of each input value, and the output values.
+        bytes: bytes read and written, each value once.
+        after: indices of the units that must end before this unit starts.
+        dies: True for an array update in place. An update is in place if no later operation uses the old array.
     """
 
     at: int
@@ -90,7 +91,7 @@ class Fused:
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
-        """Fuse a body. ``owns_arguments``: whether the body may overwrite its arguments, as a loop's body may."""
+        """Fuse a body. ``owns_arguments`` is True if the body may overwrite its arguments, as a loop's body may."""
         self.program, self.body = program, body
         self.ops = body.operations
         self.kept = set() if owns_arguments else set(body.arguments)
@@ -178,7 +179,7 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of cheap operations that become kernels, because they would have too many fused operands."""
+        """Return positions of the cheap operations with too many fused operands, which therefore become kernels."""
         found: set[int] = set()
         inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):
@@ -196,7 +197,7 @@ class Fused:
     # These methods fuse operations into the end of a matmul.
 
     def _join_products(self) -> None:
-        """Fuse ``acc + a @ b`` into one kernel, if ``acc`` is available before the matmul runs."""
+        """Fuse cheap operations into the matmul before them: ``acc + a @ b`` is one kernel, if ``acc`` is ready."""
         needs = self._waits_for()
         for i in sorted(self.needed):
             if self.ops[i].name not in PRODUCTS:
@@ -238,7 +239,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of main operations of units that feed ``j``, directly or through cheap operations."""
+        """Return positions of the units' main operations that feed ``j``, directly or through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):
@@ -356,7 +357,7 @@ class Fused:
         return sum(reads.values()) + written
 
     def _update(self, unit: Unit, operands: list[int]) -> int:
-        """Return the bytes that an update reads and writes. An array that a later operation needs is copied first."""
+        """Return the bytes that an array update reads and writes. If a later operation uses the array, add a copy."""
         op = unit.root
         arrays = operands[:1] if op.name == "dynamic_update_slice" else operands[: len(op.results)]
         if op.name == "scatter":
@@ -372,14 +373,14 @@ class Fused:
         return each
 
     def may_write(self, value: int, at: int) -> bool:
-        """Return True if operation ``at`` may overwrite a value, because nothing in this body uses the value later."""
+        """Return True if the operation at ``at`` may overwrite a value, because no operation uses the value later."""
         later = self.uses.get(value, [-1])[-1] > at
         owned = value in self.maker or value in self.body.arguments  # outer code may still use outer values
         return owned and value not in self.kept and value not in self.results and not later
 
 
 def takes(op: Operation) -> list[int]:
-    """Return the values that an operation uses: its operands, and values from outside a body that the body uses."""
+    """Return the values that an operation uses: its operands, and outer values that its bodies (loop, branch) use."""
     if not op.bodies:
         return list(op.operands)
     return list(dict.fromkeys([*op.operands, *(v for body in op.bodies for v in _free(body))]))

@@ -1,4 +1,4 @@
-"""Schedule a program's bodies (the program, loop bodies, branches): the order and durations of units, sums of loops."""
+"""Schedule the units (kernels, collectives, loops) of each body of a program: the program itself, loops, branches."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class LaidBody:
     """A scheduled body. ``pieces[i]`` has the duration of ``fused.units[i]`` and the resources that this unit occupies.
 
     Attributes:
-        numbers: each unit's number in the whole program. links: the links that each unit uses. blocks: bodies of loops
-            and conditionals, by the unit's position.
+        numbers: each unit's number in the whole program.
+        links: the links that each unit uses.
+        blocks: the bodies of loops and conditionals, by the unit's position.
     """
 
     fused: Fused
@@ -54,10 +55,7 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The intervals in which the core runs a kernel.
-
-        These intervals leave out loops and synchronous collectives.
-        """
+        """The intervals in which the core runs a kernel of this body, without loops and synchronous collectives."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
@@ -125,7 +123,7 @@ class Laying:
         return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
     def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """Return a unit's duration, the resources that the unit holds, and the links that the unit uses."""
+        """Return a unit's duration in picoseconds, the resources that it holds, and the links that it uses."""
         op = unit.root
         if block is not None:
             return block.rounds * block.body.length, self.everything, ()
@@ -150,11 +148,10 @@ class Laying:
         return self.known[about]
 
     def kernel(self, unit: Unit) -> int:
-        """Return a kernel's picoseconds: the maximum of the time for arithmetic and the time for HBM traffic.
+        """Return a kernel's picoseconds: the longer of the times for arithmetic and for HBM traffic.
 
         Scalars take no time. A matmul of eight-bit operands has the chip's eight-bit rate only if an argument of the
-        program is an eight-bit array. Otherwise a program could save time by rounding operands more coarsely than its
-        arguments.
+        program is an eight-bit array. If not, a program could save time by rounding its arguments to eight bits.
         """
         chip = self.place.slice.chip
         eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))

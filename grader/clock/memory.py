@@ -1,10 +1,10 @@
 """Memory by liveness: a unit's result occupies memory from the unit's start to the end of the result's last use.
 
-The program's arguments always occupy memory. Values inside a kernel need no memory. If an operation overwrites a value
-that is not needed any more, the old and the new value share a buffer. A loop's results share buffers with the loop's
-inputs. An all-reduce overwrites an operand of its result's size, and so does an elementwise operation, even one that is
-fused into a matmul. A loop does not copy an array that it only reads. If a program returns an argument, the result is a
-copy.
+- The program's arguments always occupy memory. If a program returns an argument, the result is a copy.
+- Values inside a kernel need no memory.
+- If an operation overwrites a value that is not needed any more, the old and the new value share a buffer. Elementwise
+  operations (also those fused into a matmul) and all-reduces overwrite an operand that has the result's size.
+- A loop's results share buffers with the loop's inputs. A loop does not copy an array that it only reads.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
     Args:
-        on_tpu: whether to count memory as a TPU's compiler allocates it. If True, the program's results occupy memory
-            from the program's start, and the module ``stored`` determines the dtypes of values. Checks pass False.
+        on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from
+            the program's start, and the module ``stored`` determines the dtypes of values. Checks pass False.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -58,10 +58,11 @@ def worst(
     """Return a body's memory at the time when the body needs the most memory.
 
     Args:
-        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's
-            end.
-        outermost: whether the body is the whole program, so that its arguments stay in memory.
-        early: whether the program's results have memory from the program's start.
+        when: start and end of each unit.
+        inside: memory of the bodies of loops and conditionals, by the unit's position.
+        length: the end of the body.
+        outermost: True if the body is the whole program, so that its arguments stay in memory.
+        early: True if the program's results have memory from the program's start.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
     buffers = _buffers(fused, when, length, outermost=outermost)
@@ -99,7 +100,7 @@ def title(unit: Unit) -> str:
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of the results of a loop or conditional; they count twice, inside the body and outside."""
+    """Return the bytes of the results of a loop or conditional, which the memory of its body also includes."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -130,7 +131,7 @@ def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map each result that gets the buffer of an earlier value to this earlier value."""
+    """Return a dict from each result that takes over the buffer of an earlier value to this earlier value."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -147,10 +148,9 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map each result of a unit to the operand that it overwrites.
+    """Return a dict from each result that overwrites an operand to this operand.
 
-    The overwritten operand has the result's size. The unit reads this operand element by element, and no later
-    operation uses it.
+    The operand has the result's size, the unit reads it element by element, and no later operation uses it.
     """
     if unit.kind not in ("product", "kernel") and unit.collective != "all_reduce":
         return {}

@@ -21,9 +21,10 @@ class Piece:
     """A unit (kernel, collective, loop or barrier) that needs a start time.
 
     Attributes:
-        duration: picoseconds. resources: the core and links that the piece holds for the whole duration.
+        duration: picoseconds.
+        resources: the core and the links that the piece occupies for the whole duration.
         after: positions, in the program's order, of the pieces that must end before this piece starts.
-        talks: whether the piece is a collective, which may run as late as possible.
+        talks: True for a collective. An asynchronous collective starts as late as possible.
     """
 
     duration: int
@@ -34,9 +35,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Laid:
-    """The pieces' start times.
+    """The pieces' start times, in picoseconds.
 
-    In ``early``, each piece starts as early as possible; in ``start``, asynchronous collectives start late.
+    In ``early``, each piece starts as early as possible. In ``start``, asynchronous collectives start late.
     """
 
     order: tuple[int, ...]
@@ -52,7 +53,7 @@ def lay(pieces: Sequence[Piece], core: str) -> Laid:
     If several orders are equally short, the program's own order wins.
 
     Args:
-        core: the resource that runs kernels, which collectives can overlap.
+        core: the name of the resource that runs kernels.
     """
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)
@@ -63,9 +64,10 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
     1. Program order.
     2. First the collectives.
-    3. First the pieces that begin the longest chain of collectives, in which each collective needs the previous one.
-    4. First the longest chain of collectives; if chains are equally long, first the piece that waits for the fewest
-       collectives. For example, at the end of a loop's round, a matmul runs before a sum that waits for a collective.
+    3. First the pieces that the longest chain of collectives waits for. Each collective of a chain needs the previous
+       one.
+    4. As 3, but if chains are equally long, first the piece that waits for the fewest collectives. For example, at the
+       end of a loop's round, a matmul runs before a sum that waits for a collective.
     5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
        In this order, devices can send some gradients while they compute other gradients.
     """
@@ -88,7 +90,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order: of the pieces whose inputs are ready, the piece with the least rank comes next."""
+    """Return a topological order of the pieces. Among pieces with complete inputs, the lowest rank comes first."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):
@@ -121,7 +123,7 @@ def _lay(pieces: Sequence[Piece], order: Sequence[int]) -> Laid:
 
 
 class Busy:
-    """Disjoint intervals of time, to measure their overlap with another interval."""
+    """Disjoint intervals of time, for measuring their overlap with another interval."""
 
     def __init__(self, stretches: Iterable[tuple[int, int]]) -> None:
         self.stretches = sorted((a, b) for a, b in stretches if a < b)
@@ -164,7 +166,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start, up to ``latest``, with at least as much overlap with busy time as at ``now``."""
+    """Return the latest start, up to ``latest``, with as much overlap with busy time as a start at ``now`` has."""
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

@@ -21,10 +21,12 @@ def picoseconds(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Slice:
-    """Chips that form one torus or grid. ``shape``: number of chips along each axis.
+    """Chips that form one torus or grid.
 
-    ``cores``: devices per chip. If a chip has several devices, ``chip`` is the hardware row of one device, and the
-    devices of a chip form one more side of the grid.
+    Attributes:
+        chip: the chip's row in the hardware table. If a chip has several devices, the row of one device.
+        shape: the number of chips along each axis.
+        cores: devices per chip. If a chip has several devices, they form one more axis of the grid.
     """
 
     chip: Chip
@@ -33,7 +35,7 @@ class Slice:
 
     @classmethod
     def of(cls, text: str) -> Slice:
-        """Parse a text such as ``v5e:2x4``. Raises ValueError (one line) if the slice is not available."""
+        """Return the slice that a text such as ``v5e:2x4`` names. Raises ValueError (one line) if there is none."""
         name, colon, sizes = text.partition(":")
         chip = tpu(name)
         parts = sizes.split("x")
@@ -66,7 +68,7 @@ class Slice:
         return Slice(core_row(self.chip), self.shape, core.devices)
 
     def links(self, sides: Sequence[int]) -> Chip:
-        """Return the hardware row of the slowest links along these sides of the slice."""
+        """Return the row of the hardware table for the slowest links along these axes (``sides``) of the slice."""
         if self.cores > 1 and set(sides) == {len(self.shape)}:
             return replace(self.chip, ici=CORES[self.chip.name].between)
         return self.chip
@@ -150,7 +152,7 @@ class Placement:
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
     """Return every point of a grid once, in an order in which each point is next to the previous point.
 
-    If the grid has two or more sides and an even side, the last point is next to the first point.
+    If the grid has two or more dimensions, and one of their sizes is even, the last point is next to the first point.
     """
     *rest, last = shape
     line = [(n,) for n in range(last)]
@@ -168,7 +170,12 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through a grid with an even first side: it follows one edge, then returns in a zigzag."""
+    """Return a cycle through all points of a grid: along one edge, and back in a zigzag.
+
+    Args:
+        even: the points of the first side. Their number must be even.
+        other: the points of the second side.
+    """
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]

@@ -16,7 +16,8 @@ from grader.wire.operations import Operation, Operations
 MOVES = TAKES_PART | {"transpose", "reverse", "concatenate", "pad", "reshape", "broadcast_in_dim", "convert"}
 SENDS = {"all_gather", "permute", "all_to_all"}
 WRITES = SENDS | {"reduce_scatter"}
-"""The last addition of a reduce-scatter writes what is stored. An all-reduce sends its sums on, so they stay wide."""
+"""Collectives that can write bfloat16. A reduce-scatter can, after its last addition. An all-reduce sends its sums on,
+so they stay float32."""
 
 
 def as_stored(fused: Fused) -> Operations:

@@ -21,7 +21,7 @@ class Span:
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
-        number: the number of the kernel or collective, equal in all rounds of a loop and on all links.
+        number: the number of the kernel or collective. It is equal in all rounds of a loop and on all links.
         line, file: the place in the learner's source, if known.
         bytes: for a collective, the size of its input on this device; for a kernel, the bytes that it reads and writes.
         flops: FLOPs of a matmul; 0 for all other spans.
@@ -48,9 +48,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``.
+    """A loop that takes ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``.
 
-    No operation outside the loop runs in that time.
+    No operation outside the loop runs during this time.
     """
 
     start: int
@@ -67,10 +67,12 @@ class CollectiveTime:
     """The time of one collective of the program, over all its runs.
 
     Attributes:
-        number: ``Span.number`` of the collective's spans. kind, axes, bytes, line, file: as in the program.
+        number: ``Span.number`` of the collective's spans.
+        kind, axes, bytes, line, file: facts about the collective in the program.
         runs: number of runs in all rounds of loops.
         each: picoseconds of one run.
-        hidden: picoseconds, over all runs, that overlap with kernels. exposed: the rest of ``runs * each``.
+        hidden: picoseconds, over all runs, that overlap with kernels.
+        exposed: picoseconds, over all runs, that overlap with no kernel.
         after: the unit that the collective waits for longest ("dot_general, line 14"); "" if it waits for nothing.
         before: the first unit that waits for the collective; "" if nothing waits for it.
     """
@@ -94,7 +96,8 @@ class LiveMemory:
     """Bytes of live values on one device: all arguments, and each result from its unit's start to the last use.
 
     Attributes:
-        peak: the maximum over time. arguments, results, temporaries: the parts of the peak.
+        peak: the maximum over time.
+        arguments, results, temporaries: the bytes at the peak, by kind of value.
         at: the operation that runs at the peak, such as "dot_general, line 14"; "" if the peak is before the first
             operation.
         line, file: source of the operation in ``at``, if known.
@@ -133,13 +136,14 @@ class Timeline:
     """One step of a program on one device, which represents all devices.
 
     Attributes:
-        chip: the chip's name in the hardware table. shape: chips along each axis of the slice, such as (2, 4).
+        chip: the chip's name in the hardware table.
+        shape: chips along each axis of the slice, such as (2, 4).
         axes: for every mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
         profile: the name of the clock's rule for which collectives overlap with compute ("ideal": all collectives). For
             a compiled program, ``profile`` names the versions of the compiler's software.
         step: picoseconds from the start of the first unit to the end of the last unit.
-        busy: picoseconds for which the core runs kernels; ``idle``: the rest of the step. products: picoseconds for
-            which the core runs matmuls.
+        busy: picoseconds for which the core runs kernels. The rest of the step is ``idle``.
+        products: picoseconds for which the core runs matmuls.
         spans: the runs of kernels and collectives, sorted by start, then lane. A loop has spans only for its first,
             second and last rounds.
         loops: the loops, with their numbers of rounds.
@@ -192,11 +196,11 @@ class Timeline:
         return max(busy.values(), default=0)
 
     def gained(self, kind: str, work: int) -> float:
-        """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
+        """Return how much of the possible gain from overlap the step has: 0 for none, 1 for all.
 
         A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
-        two times. Only the step's length counts, so kernels that take longer than ``work``, and exposed collectives of
-        other kinds, lower the result.
+        two times. Only the step's length counts. So the result is lower if kernels take longer than ``work``, or if
+        collectives of other kinds are exposed.
 
         Args:
             work: picoseconds that every right program needs for everything except collectives of this ``kind``.

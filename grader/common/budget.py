@@ -14,7 +14,7 @@ class Budget(float):
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: an amount, such as the time of a hop, if each program needs about a multiple of this amount; else 0.
+        unit: an amount such as the time of a hop, if the needs of all programs are about multiples of it; else 0.
     """
 
     right: float
@@ -45,12 +45,12 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         wrong: the least amount that the wrong program needs.
         styles: right programs that are written in other styles need at most ``styles * right``.
         at: the budget, if the statement names it.
-        unit: an amount, such as the time of a hop, if each program needs about a multiple of this amount. A wrong
-            program may need only one unit more than a right program, so ``verify`` requires half a unit between each
-            need and the budget.
+        unit: an amount such as the time of a hop, if the needs of all programs are about multiples of it; else 0. A
+            wrong program may need only one unit more than a right program, so ``verify`` requires half a unit between
+            each need and the budget.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between both needs.
+        ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between these two needs.
     """
     return Budget(right, wrong, styles, at, unit)
 

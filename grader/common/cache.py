@@ -135,7 +135,7 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """Evict entries down to nine tenths of the limit, if the entries exceed the limit.
+        """If the entries exceed the limit, delete the least recently used ones, down to nine tenths of the limit.
 
         The first write sums up all entries. A later write adds only its own entries to this sum. If the sum exceeds the
         limit, all entries are summed up again.
@@ -167,7 +167,7 @@ class Cache:
             self._failed(error)
 
     def _failed(self, error: sqlite3.Error) -> None:
-        """Continue without the cache. A file that is not a database is deleted, and the next run makes a new file."""
+        """Ignore an error of the cache file. If the file is not a database, delete it, and run on without a cache."""
         file, self._file = self._file, None
         if isinstance(error, sqlite3.OperationalError) and file:  # the file is locked, full or read-only, but intact
             self._file = file

@@ -129,8 +129,8 @@ class Dependency:
         Args:
             values: numbers of values.
             within: number of a loop; dependencies through values that the loop carries do not count.
-            enter: whether each operation in a loop waits for all operands of the loop, since a loop starts only with
-                all operands.
+            enter: True if each operation in a loop waits for all operands of the loop, because a loop starts only when
+                all operands are computed.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -171,7 +171,7 @@ class Dependency:
         return found
 
     def _inside(self, value: int, loop: int) -> bool:
-        """Return whether an operation in a loop makes a value. Values that the loop carries do not count."""
+        """Return True if an operation inside a loop makes a value. Values that this loop carries do not count."""
         if value in self.loop_of:
             return loop in self.places[self.loop_of[value]].loops
         return value in self.maker and loop in self.places[self.maker[value]].loops
@@ -191,11 +191,13 @@ class Dependency:
 
 
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
-    """Add to each collective its place in the program, and whether it waits for a cotangent.
+    """Return ``found`` with each collective's place in the program, and whether the collective waits for a cotangent.
 
-    ``found`` and ``program`` list collectives in program order. If the program calls a function twice, ``found`` and
-    ``program`` both list the function's collectives twice. If the collectives of ``found`` and ``program`` do not
-    match, ``found`` is returned unchanged.
+    If the collectives of ``program`` do not match ``found``, return ``found`` unchanged.
+
+    Args:
+        found: the collectives, in program order. A function that is called twice has its collectives listed twice.
+        cotangents: the number of the program's last arguments that are cotangents.
     """
     if program is None:
         return list(found)
@@ -211,7 +213,7 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 
 
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
-    """Return for each operation whether it waits for the cotangents, which are the program's last arguments.
+    """Return, for each operation in ``places``, whether it waits for the cotangents (the program's last arguments).
 
     None means that the operation waits on some paths only.
     """
@@ -221,7 +223,7 @@ def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dic
 
 
 def _moves(op: Operation) -> bool:
-    """Return whether a collective sends any data. A collective over an axis of size 1 sends nothing."""
+    """Return True if an operation is a collective that sends data. Over an axis of size 1, it sends nothing."""
     if op.communication is None:
         return False
     groups = op.communication.groups
@@ -282,7 +284,10 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return for each value that a loop carries whether it waits for ``values`` in every round, on every path."""
+        """Return, for each value that a loop carries, whether it waits for ``values`` in every round on every path.
+
+        The method also stores this answer for the arguments of the loop's condition and body.
+        """
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):

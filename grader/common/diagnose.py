@@ -17,12 +17,13 @@ from grader.wire.frames import wide
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Describe wrong values, such as ``; every value is 4 times the expected one``; '' if no description fits.
+    """Return a text about wrong values, such as ``; every value is 4 times the expected one``; '' if none fits.
 
     The text reveals no expected value, only relations between the actual and the expected values.
 
     Args:
         want: the expected values, as float64 or complex128, in the result's shape.
+        bound: the largest absolute difference between values that count as equal.
     """
     with np.errstate(all="ignore"):
         for guess in (_not_finite, _zero, _scaled, _conjugate, _replicas_differ, _transposed, _moved, _reordered):
@@ -40,7 +41,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect values that are wrong by one factor everywhere, as after summing twice or taking a mean for a sum."""
+    """Detect values that are all wrong by one factor, for example after a second sum, or a mean in place of a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -113,7 +114,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return whether all shards along ``axis`` add up to the value that each device should hold."""
+    """Return True if the shards along ``axis`` add up to the value that each device should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
@@ -186,7 +187,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Describe the places of two shards in an array by the dimensions in which the places differ."""
+    """Return the places of two shards as texts, such as "rows 16:32", with only the dimensions that differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
 RESERVED = frozenset({"index", "changes", "leaderboard", "similar"})
-"""Page names that belong to no student."""
+"""Names of pages that are not the page of a student."""
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+- ")
 _LONGEST = 200  # a file name has at most 255 bytes, including suffixes
 AT_WORK = 60.0
@@ -38,10 +38,9 @@ def file_name(name: str) -> str:
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
     """Write the whole file, or leave the old file untouched.
 
-    Text is written as UTF-8 with unchanged line ends; half a surrogate pair, which has no
-    UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
-    named ``.tmp-*``, which ``clear_left_behind`` deletes. If the write fails, the OSError names ``path``, even when the
-    disk is full.
+    Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which has no UTF-8, becomes ``?``. The
+    folder must exist. A process that is killed during the write leaves at most a file named ``.tmp-*``, which
+    ``clear_left_behind`` deletes. If the write fails, the OSError names ``path``, even when the disk is full.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.

@@ -1,4 +1,4 @@
-"""Parse and evaluate formulas that students write. Only a confined process uses this module on a student's formula.
+"""Parse and evaluate formulas that students write. Students' formulas are evaluated only in a confined process.
 
 The grader compares values at drawn points, so it needs no computer algebra library, whose parser may call ``eval``.
 ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64, so a tower of powers
@@ -50,9 +50,12 @@ class BadFormula(ValueError):
 
 
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """Draw points at which to compare formulas: one value per symbol, in the order of ``symbols``.
+    """Return POINTS points at which to compare formulas. A point has one value for each symbol, in symbols' order.
 
     The points depend only on ``symbols``.
+
+    Args:
+        symbols: the possible values of each symbol, by name.
     """
 
     def drawn(name: str, number: int) -> float:
@@ -63,7 +66,7 @@ def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Return whether a formula can use ``name`` for a symbol. Python reads names in Unicode's NFKC form."""
+    """Return True if a formula can use ``name`` as a symbol. Python reads names in Unicode's NFKC form."""
     plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
     return plain and not keyword.iskeyword(name) and name not in FUNCTIONS
 
@@ -86,7 +89,11 @@ def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]])
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a formula's values (key ``values``) or one line why there are none (key ``problem``), as JSON."""
+    """Evaluate the formula of a JSON request. Return JSON: ``{"values": ...}``, or ``{"problem": one line}``.
+
+    Args:
+        request: the formula (``text``), its symbols (``names``), and the points at which to evaluate it (``points``).
+    """
     try:
         return {"values": evaluate(request["text"], request["names"], request["points"])}
     except BadFormula as error:

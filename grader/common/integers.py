@@ -1,4 +1,4 @@
-"""Integers that each device of a program computes from constants and its own number."""
+"""Compute, without running a program, the integers that each device derives from constants and its device number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 def _quotient(a: int, b: int) -> int:
-    """Divide integers towards zero, as XLA does."""
+    """Return the quotient of two integers, rounded towards zero as in XLA."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -54,8 +54,8 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
         operands: values of the operation's operands; None if unknown.
 
     Returns:
-        One integer for each device; None if the result is unknown or has several elements, or if its dtype cannot hold
-        an integer.
+        One integer for each device. None if the result is unknown, if it has several elements, or if it is neither an
+        integer nor a boolean. Also None if the program has more than MOST_DEVICES devices.
     """
     devices, result = math.prod(program.mesh.values()), program.values[op.results[0]]
     dtype = dtype_of(result.dtype)
@@ -73,9 +73,13 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
 
 
 def _applied(function: Callable[..., Any], operands: Sequence[Numbers], dtype: np.dtype) -> Numbers | None:
-    """Apply a function on each device. Return None if a result is out of range, or if a division by zero occurs.
+    """Return a function's result on each device; None if one is out of range, or if a division by zero occurs.
 
     XLA reduces a result that is out of range modulo a power of 2.
+
+    Args:
+        operands: for each operand of the function, its value on each device.
+        dtype: the dtype of the result.
     """
     try:
         numbers = tuple(int(function(*each)) for each in zip(*operands, strict=True))

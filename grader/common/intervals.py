@@ -14,21 +14,24 @@ COUNTABLE = 1 << 256
 class Interval:
     """The minimum and maximum of a number, such as bytes sent, over all paths through a program and all devices.
 
-    A lower limit is compared with ``least``, and a budget with ``most``. An interval whose ends are equal compares
-    equal to a plain number.
+    Checks compare a required minimum with ``least``, and a budget with ``most``. If both ends are equal, the interval
+    compares equal to the plain number.
     """
 
     least: float
     most: float
 
     def __post_init__(self) -> None:
-        """Cap both ends at COUNTABLE: nested loops multiply to numbers that no float can hold."""
+        """Replace ends above COUNTABLE: ``least`` by COUNTABLE, ``most`` by infinity.
+
+        The rounds of nested loops can multiply to numbers that no float can hold.
+        """
         object.__setattr__(self, "least", min(self.least, COUNTABLE))
         object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
 
     @classmethod
     def of(cls, value: Any) -> Interval:
-        """Convert a number, an interval, or an interval's dict (from ``dataclasses.asdict`` or JSON).
+        """Return an interval for a number, an interval, or an interval's dict (from ``dataclasses.asdict`` or JSON).
 
         Raises ValueError for a negative number and for any value that is not an interval of numbers.
         """
@@ -89,7 +92,10 @@ Path = tuple[tuple[int, int, int], ...]
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
     """Return the sum of all parts as an interval over all paths through the program.
 
-    A conditional takes only one of its branches.
+    On a path, each conditional takes only one of its branches.
+
+    Args:
+        parts: for each part, the branches around it (conditional, branch, number of branches) and its amount.
     """
     found, cases = NOTHING, {}
     for path, value in parts:

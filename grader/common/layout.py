@@ -1,9 +1,8 @@
 """Arithmetic of PartitionSpecs in plain Python: which slice of an array each device holds.
 
-A spec is anything that iterates over one entry per array dimension: ``None``, an axis name, or a
-tuple of axis names (major first). Trailing dimensions may be left out, as in JAX.
-A mesh is an ordered mapping from axis name to size. Device ``i`` is the ``i``-th coordinate in
-row-major order, as in ``jax.make_mesh`` on simulated devices.
+A spec is any iterable with one entry per array dimension: ``None``, an axis name, or a tuple of axis names (major axis
+first). Trailing dimensions may be left out, as in JAX. A mesh is an ordered mapping from axis name to size. Device
+``i`` is at the ``i``-th coordinates in row-major order, as in ``jax.make_mesh`` on simulated devices.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Slices = tuple[tuple[int, int], ...]
 
 
 def entries(spec: Iterable, ndim: int) -> tuple[tuple[str, ...], ...]:
-    """Return one tuple of axis names per dimension.
+    """Return one tuple of axis names for each of the ``ndim`` dimensions; () for a dimension that is not sharded.
 
     Raises ValueError if the spec is longer than ``ndim``.
     """
@@ -35,7 +34,7 @@ def coordinates(mesh: Mesh) -> list[dict[str, int]]:
 def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Slices]:
     """Return for each device the half-open range ``(start, stop)`` that the device holds along every dimension.
 
-    Raises ValueError if a dimension is not divisible by the axes that cut it.
+    Raises ValueError if a dimension is not divisible by the product of the axis sizes that shard it.
     """
     names = entries(spec, len(shape))
     for size, axes in zip(shape, names, strict=True):
@@ -58,9 +57,9 @@ def _range(size: int, axes: tuple[str, ...], point: Mapping[str, int], mesh: Mes
 
 
 def spec_of(slices: list[Slices], shape: tuple[int, ...], mesh: Mesh) -> tuple | None:
-    """Return the shortest spec that gives ``slices``, or None if no spec does.
+    """Return the shortest spec with which each device holds its range in ``slices``; None if no spec does.
 
-    Axes of size 1 cut nothing and are never named.
+    The spec names no axis of size 1, because such an axis shards nothing.
     """
     axes = [a for a, n in mesh.items() if n > 1]
     chosen: list[tuple[str, ...]] = []

@@ -1,13 +1,15 @@
-"""Marks of a program's values: the entries of arguments that a value depends on, on each device.
+"""Track which parts of a program's arguments each value depends on, separately on each device.
 
-An entry of an argument is one index of its first dimension, such as a micro-batch. Every operation passes on the marks
-of all its operands. Marks are exact where a device computes the index of a slice or of an update from constants and its
-own number, and where such a number decides which value a device takes. Where an operation may use only some of several
-entries, its result has the marks of all these entries, and a mark that says that the entries of this argument are not
-exact (vague). A choice that data decide has the marks of all values that it may take, without the vague mark. So a
-value may have too many marks, but it never has too few.
+An entry of an argument is one index of its first dimension, such as a micro-batch. A value has a mark for each entry
+that it depends on, and a mark for each value sent by a permute that it depends on. Every operation gives its result
+the marks of its operands. There are three cases in which an operation uses only some entries or values:
 
-Besides the marks of entries, a value has a mark for each value sent by a permute that it depends on.
+- Each device computes which ones from constants and its own number. Then the result has exactly their marks.
+- Input data decides which of several values is used. Then the result has the marks of all these values.
+- In all other cases, the result has the marks of all entries that the operation may use. It also has a vague mark,
+  which says that the marks for this argument are not exact.
+
+So a value may have too many marks, but never too few.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def joined(marks: Iterable[int]) -> int:
 class Held:
     """A value's marks on each device.
 
-    ``numbers``: on each device, the known integer that all elements equal; else None.
+    ``numbers``: for each device, the integer that all elements of the value equal; None if unknown.
     """
 
     marks: tuple[Marks, ...]
@@ -54,7 +56,7 @@ class Held:
 
 @dataclass
 class Sent:
-    """A value that permutes send: its marks on each device, and the permutes."""
+    """A value that permutes send: its number among sent values, its marks on each device, and the permutes."""
 
     number: int
     marks: tuple[int, ...]
@@ -86,21 +88,24 @@ class MarkWalk:
         return [Held((marks,) * self.devices) for marks in each]
 
     def entries_in(self, marks: int, argument: int) -> int | None:
-        """Return, as bits, the entries of an argument that ``marks`` contains; None if these entries are not exact."""
+        """Return the entries of an argument in ``marks``, as the bits of an integer; None if they are not exact."""
         found = (marks & self.fields[argument]) >> self.first[argument]
         return None if found & 1 else found >> 1
 
     def exact_sources(self, marks: int) -> bool:
-        """Return whether ``marks`` says exactly which sent values a value depends on."""
+        """Return True if ``marks`` says exactly which sent values a value depends on."""
         return not marks >> self.first[-1] & 1
 
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
-        """Return each device's mark for its part of the sent value ``number``; if ``arrived``, for the data it gets."""
+        """Return one mark for each device: for the part of the sent value ``number`` that the device has.
+
+        If ``arrived`` is True, return marks for the data that each device receives.
+        """
         start = self.first[-1] + 1 + (2 * number + arrived) * self.devices
         return [1 << bit for bit in range(start, start + self.devices)]
 
     def vague(self, parts: Iterable[int]) -> int:
-        """Join the marks of all ``parts``; where the parts differ, add the mark for entries that are not exact."""
+        """Return the marks of all ``parts``. For each argument in which the parts differ, add the vague mark."""
         every = list(parts)
         found, common = joined(every), reduce(and_, every, -1)
         if found == common:
@@ -117,7 +122,7 @@ class MarkWalk:
             self.at[value] = self.marked(value, one) if value in self.sends else one
 
     def marked(self, value: int, held: Held) -> Held:
-        """Add new marks to a value that a permute may send: the marks that stand for this value itself."""
+        """Give new marks to a value that a permute may send. Later values with these marks depend on this value."""
         if len(self.sent) == MOST_SENT:
             raise UnknownError
         sent = Sent(len(self.sent), tuple(joined(marks) for marks in held.marks))
@@ -157,11 +162,11 @@ class MarkWalk:
         return [self.union(brought)] * len(op.results)
 
     def union(self, brought: Sequence[Held]) -> Held:
-        """Return marks for a value that depends on all operands, but perhaps not on all of their entries."""
+        """Return marks for a value that depends on all operands, but perhaps not on all entries of an operand."""
         return self.each(lambda d: (joined(self.vague(held.marks[d]) for held in brought),))
 
     def some(self, brought: Sequence[Held]) -> Held:
-        """Return marks for a value that depends on the operands, but perhaps not on all of them."""
+        """Return marks for a value that may depend on only some of the operands."""
         return self.each(lambda d: (self.vague(part for held in brought for part in held.marks[d]),))
 
     def everywhere(self, op: Operation, brought: list[Held]) -> Held:
@@ -192,7 +197,7 @@ class MarkWalk:
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
         """Return for each device the branches that it may take.
 
-        As in XLA, the last branch runs if a number has no branch.
+        As in XLA, a number without a branch selects the last branch.
         """
         last = len(op.bodies) - 1
         if numbers is None:
@@ -202,7 +207,7 @@ class MarkWalk:
         return [{n if 0 <= n <= last else last} for n in numbers]
 
     def branches(self, op: Operation, which: Held) -> list[Held]:
-        """Return the results of the branch that each device takes, or of all branches if the branch is unknown."""
+        """Return the marks of a conditional's results: from the branch that each device takes, or from all branches."""
         before, last = self.permuted(), len(op.bodies) - 1
         taken = self.taken(op, which.numbers)
         run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}
@@ -238,9 +243,9 @@ class MarkWalk:
         return self.everywhere(op, brought)
 
     def sharded(self, op: Operation, brought: list[Held]) -> Held:
-        """Return the marks of each device's part. If dimension 0 is not cut, each part keeps all entries.
+        """Return the marks of each device's part of an array. If dimension 0 is not cut, each part has all entries.
 
-        If the array was joined from parts along the mesh's only axis, each device gets back the marks of its part.
+        If the array was joined from such parts along the mesh's only axis, each device's part has its old marks.
         """
         whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
         before, held = self.parts.get(op.operands[0], ((), None))

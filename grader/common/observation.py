@@ -155,7 +155,7 @@ class Collective:
 
     @property
     def over(self) -> str:
-        """The devices that communicate, for a message."""
+        """The devices that communicate, as text for a message."""
         return over(self.axes, self.partial)
 
     @property
@@ -182,12 +182,12 @@ class Collective:
 
 
 def over(axes: Sequence[str], partial: bool, joint: str = " and ") -> str:
-    """Return the devices that communicate, for a message: ``x and y``, or ``some of the devices along x and y``."""
+    """Return the devices that communicate, as text: ``x and y``, or ``some of the devices along x and y``."""
     return f"{'some of the devices along ' if partial else ''}{joint.join(axes)}"
 
 
 def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
-    """Return the sum of ``of`` over a program's collectives and their rounds, as an interval over all branches."""
+    """Return the sum of ``of(collective)`` over all runs of collectives, as an interval over all branches."""
     return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
 
 
@@ -327,7 +327,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record this comparison with a budget. Return True if the program needs no more than the budget."""
+        """Record a comparison with a budget. Return False if the program exceeds the budget, except when measuring."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 
@@ -343,9 +343,9 @@ class Seen:
 
         Args:
             kind: see ``Collective.kind``.
-            axis: keep collectives whose groups cross this mesh axis, even groups that cross other axes as well.
-            dtype: the dtype that is sent.
-            backward: whether the collective waits for the cotangent, in a call that asks for gradients.
+            axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
+            dtype: keep collectives that send this dtype.
+            backward: True keeps the collectives of the backward pass, False those of the forward pass, None both.
 
         If a collective has several dtypes, the copy's lower bound for its bytes is 0. If a collective's pass (forward
         or backward) is unknown, the lower bound for its rounds is 0. The copy's FLOPs are upper bounds.
@@ -372,12 +372,12 @@ class Seen:
 
     @property
     def traffic(self) -> dict[str, Interval]:
-        """Bytes that a device sends, by mesh axes: 'x', or 'x,y' for collectives whose groups cross both axes."""
+        """Bytes that a device sends, by mesh axes: 'x', or 'x,y' for collectives with groups along both axes."""
         keys = dict.fromkeys(c.axes for c in self.collectives)
         return {",".join(axes): self.sends([c for c in self.collectives if c.axes == axes]) for axes in keys}
 
     def sends(self, collectives: Iterable[Collective]) -> Interval:
-        """Return the bytes that a device sends in ``collectives``, over all paths and devices."""
+        """Return the bytes that a device sends in ``collectives``, as an interval over all paths and devices."""
         known = list(collectives)
         alike = all(c.senders is None for c in known)
         devices = [0] if alike else range(math.prod(self.mesh.values()))

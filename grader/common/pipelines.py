@@ -1,8 +1,8 @@
-"""A pipeline's ticks (rounds of permutes): from which entries of arguments each device computed the data that it sends.
+"""Find a program's pipelines: chains of permutes that send data from different micro-batches on from device to device.
 
-The data that permutes send have marks (``grader.common.marks``): the entries that they depend on, and the data of
-earlier permutes that they depend on. From the marks, ``pipelines`` finds which device sent the data of a tick, and
-whether any result of the program depends on the data.
+One round of permutes is a tick. An entry is one index of an argument's first dimension, such as a micro-batch. For each
+device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices the data came, and
+whether any result of the program depends on the data. All three follow from marks (``grader.common.marks``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Work:
         entries: for each argument of the pipeline, the entries that the data depend on, as spans [start, stop); None
             if they are not known exactly.
         sources: the devices whose data of the previous tick the data depend on; empty if they are not known exactly.
-        used: whether a result of the program depends on the data.
+        used: True if a result of the program depends on the data.
     """
 
     entries: tuple[tuple[Span, ...] | None, ...]
@@ -41,7 +41,7 @@ class Pipeline:
     """A pipeline of ticks: in each tick, permutes send data that depend on data of the previous tick.
 
     Attributes:
-        arguments: names of the program's arguments whose entries go through the pipeline.
+        arguments: names of the program's arguments from which the data in the pipeline is computed.
         axes: the mesh axes that the data move along.
         lines: the line of each tick's permutes in the learner's source.
         ticks: the work of each device, by tick. If results depend on the data of the last permutes, one more tick has
@@ -57,9 +57,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if different entries of an argument go through it: some of the sent data that
-    results depend on have no entry in common. If there is no pipeline, or if the walk cannot follow the program, the
-    list is empty.
+    A chain of permutes is a pipeline if two devices or ticks send data from different entries of an argument (with no
+    entry in common), and the program's results depend on both. If the walk cannot follow the program, the list is
+    empty.
 
     Args:
         names: names of the program's arguments.
@@ -91,7 +91,10 @@ def _lanes(walk: MarkWalk) -> list[list[Sent]]:
 
 
 def _sources(walk: MarkWalk, before: Sent, sent: Sent) -> list[tuple[int, ...]]:
-    """Return for each device the devices on whose parts of ``before`` its part of ``sent`` depends; () if unknown."""
+    """Return, for each device, the devices that its part of ``sent`` depends on, through their parts of ``before``.
+
+    A device's tuple is empty if these devices are unknown.
+    """
     bits = walk.bits(before.number)
     return [tuple(d for d, bit in enumerate(bits) if walk.exact_sources(m) and m & bit) for m in sent.marks]
 
@@ -105,7 +108,7 @@ class _Lane:
     used: int
 
     def pipeline(self, names: Sequence[str]) -> Pipeline | None:
-        """Return the chain as a pipeline; None if no argument's entries go through the chain."""
+        """Return the chain as a pipeline; None if it is not a pipeline (see the function ``pipelines``)."""
         useful = [[bool(self.used & bit) for bit in self.walk.bits(sent.number)] for sent in self.sent]
         arguments, entries = [], []
         for number, name in enumerate(names):
@@ -124,7 +127,12 @@ class _Lane:
         return tuple(dict.fromkeys(axis for one in moved if one is not None for axis in one.axes))
 
     def ticks(self, entries: Sequence[Any], useful: Sequence[Sequence[bool]]) -> list[tuple[Work, ...]]:
-        """Return the work of each tick. ``entries``: for each argument, tick and device, the entries as spans."""
+        """Return the work of all devices, by tick.
+
+        Args:
+            entries: for each argument, tick and device, the entries that the sent data depend on, as spans.
+            useful: for each tick and device, True if a result depends on the sent data.
+        """
         sources = [[()] * self.walk.devices, *(_sources(self.walk, *pair) for pair in pairwise(self.sent))]
         return [
             tuple(map(Work, zip(*(of[tick] for of in entries), strict=True), sources[tick], useful[tick]))
@@ -132,7 +140,7 @@ class _Lane:
         ]
 
     def arrived(self, last: Sequence[Work]) -> list[tuple[Work, ...]]:
-        """Return one more tick if results depend on the data of the last permutes: the data that arrive."""
+        """Return a tick with the data that each device receives last; [] if no result depends on this data."""
         sent = self.sent[-1]
         used = [bool(self.used & bit) for bit in self.walk.bits(sent.number, arrived=True)]
         moved = [op.communication for op in sent.permutes]
@@ -147,21 +155,26 @@ class _Lane:
 
 
 def _differ(sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-    """Return whether two of the data that results depend on have known entries and no entry in common."""
+    """Return True if two of the useful data have known entries and no entry in common.
+
+    Args:
+        sets: for each tick and device, the entries that the sent data depend on, as bits; None if not known exactly.
+        useful: for each tick and device, True if a result depends on the sent data.
+    """
     pairs = zip(sets, useful, strict=True)
     found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}
     return any(not one & other for one, other in combinations(found, 2))
 
 
 def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | None:
-    """Return the spans of the entries in any of the parts; None if a part is not known exactly."""
+    """Return spans with the entries of all parts together; None if a part is not known exactly."""
     known = [part for part in parts if part is not None]
     entries = joined(1 << n for part in known for span in part for n in range(*span))
     return _spans(entries) if len(known) == len(parts) else None
 
 
 def _spans(entries: int) -> tuple[Span, ...]:
-    """Return the spans of successive entries in a set of bits."""
+    """Return the spans [start, stop) of consecutive entries in a set of entries, given as bits."""
     numbers = [n for n in range(entries.bit_length()) if entries >> n & 1]
     starts = [n for n in numbers if n - 1 not in numbers]
     stops = [n + 1 for n in numbers if n + 1 not in numbers]

@@ -1,4 +1,4 @@
-"""Find the operations that matter: an operation matters if other values in place of its results change a task's result.
+"""Find the operations that matter. An operation matters if a task's result changes when its own results are replaced.
 
 Collectives and matmuls are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``)
 shows whether an operation matters. If a program is never run, every operation that a result depends on is taken to
@@ -18,20 +18,24 @@ if TYPE_CHECKING:
 
 COLLECTIVES, PRODUCTS = "collectives", "matmuls"
 LARGEST_BOUND = 1e-3
-"""A result that moves by more than this fraction of its largest value has moved, whatever its dtype. The fraction is
-small, because one training step changes parameters only a little."""
+"""A result counts as changed if it moves by more than this fraction of its largest value, whatever its dtype. The
+fraction is small, because one training step changes parameters only a little."""
 
 
 class Poison(Protocol):
     """Runs a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Return for each collective, or each matmul, whether its values change a result; a Fault if unknown."""
+        """Return, for each operation of the kind ``what``, whether other values change a result; a Fault if unknown.
+
+        Args:
+            what: COLLECTIVES or PRODUCTS (matmuls).
+        """
         ...
 
 
 def numbers(program: Operations, what: str) -> list[int]:
-    """Return the operations of a kind, by their numbers in the order of ``walk``."""
+    """Return the numbers, in the order of ``walk``, of all collectives or all matmuls (``what``) of a program."""
     return [
         n
         for n, op in enumerate(program.walk())
@@ -40,6 +44,6 @@ def numbers(program: Operations, what: str) -> list[int]:
 
 
 def alive(program: Operations, what: str) -> list[bool]:
-    """Return for each operation of a kind whether a result of the program depends on it."""
+    """Return, for each collective or each matmul (``what``), whether a result of the program depends on it."""
     needed = Dependency(program).needed
     return [n in needed for n in numbers(program, what)]

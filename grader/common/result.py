@@ -36,7 +36,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """An item of a rubric. ``given``: whether the person who graded gave the item's points."""
+    """An item of a rubric. ``given`` is True if the person who graded gave the item's points."""
 
     model_config = _FROZEN
 
@@ -155,12 +155,12 @@ class ExerciseReport(BaseModel):
     """The results of one exercise.
 
     Attributes:
-        handed_in: False if the submission held nothing for the exercise.
+        handed_in: False if the submission has nothing for the exercise.
         evidence: programs and inputs that decided the results; ``shardlings appeal`` recreates both and compares.
         pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
             chose no name.
         extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
-        basis: digests of everything that decided the results, by name, so that a regrade can report what changed.
+        basis: everything that decided the results, by name (digests and versions). A regrade reports what changed.
         by_hand: record of points that a person gave for the whole exercise.
     """
 
@@ -201,8 +201,8 @@ class Report(BaseModel):
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         notes: remarks on the submission for a person.
-        hand_ins: submission times by module, if the course has a late policy. Late penalties are subtracted in
-            ``earned``.
+        hand_ins: submission times by module, if the course has a late policy. ``earned`` is the number of points after
+            late penalties.
     """
 
     model_config = _FROZEN

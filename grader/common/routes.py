@@ -37,7 +37,7 @@ class Hop:
     Attributes:
         before: the hop before this hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: for every device, the source of its data after this hop; None if the data are zeros.
+        holds: for each device, the number of the device where its data (after this hop) started; None for zeros.
     """
 
     op: Operation
@@ -53,8 +53,8 @@ class Route:
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: for every device, the source of its data before the first round and after each round; None if the data
-            are zeros.
+        holds: before the first round and after each round: for each device, the number of the device where its data
+            started; None for zeros.
     """
 
     axes: tuple[str, ...]
@@ -115,7 +115,7 @@ class _Write:
 
 @dataclass
 class _RouteWalk:
-    """Walk a program's operations in the order in which they run, and track the content of each value."""
+    """Walk a program's operations in the order in which they run, and track where each value's data started."""
 
     program: Operations
     devices: int
@@ -201,7 +201,7 @@ class _RouteWalk:
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
 
     def starts(self, whole: Place, part: Place, brought: Sequence[_Held]) -> list[Place | None] | None:
-        """Return where a part begins on each device; None if unknown.
+        """Return the indices at which a part begins on each device; None if unknown.
 
         As in XLA, a start that is out of range is moved to the nearest start at which the part fits.
         """
@@ -213,9 +213,10 @@ class _RouteWalk:
         return [tuple(min(max(at, 0), most) for at, most in zip(place, room, strict=True)) for place in places]
 
     def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
-        """Return the shape and the places that a scatter writes, if the scatter writes one index of a dimension.
+        """Return (shape of the block that a scatter writes, place of the block on each device).
 
-        A place that is out of range is None.
+        A place that is out of range is None. Return ((), None) if the scatter does not write one index of one
+        dimension, or if the index is unknown.
         """
         if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
             return (), None

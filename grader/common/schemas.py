@@ -9,7 +9,8 @@ from typing import Any
 def without_uris() -> None:
     """Save two seconds in each process that imports nbformat. Call this function before importing nbformat.
 
-    The function makes the grammar's package impossible to import; jsonschema then treats it as not installed.
+    The function makes it impossible to import the package with the grammar. Then jsonschema treats the package as not
+    installed.
     """
     modules: dict[str, Any] = sys.modules  # type: ignore[assignment]
     modules.setdefault("rfc3987_syntax", None)

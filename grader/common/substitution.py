@@ -1,9 +1,9 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-If a dimension's size differs in the large call, the size in the small call has a prime factor that no other dimension
-has and that is larger than the number of devices. So the prime factors of a size show which dimensions the size is made
-of, and the size in the large program is unique. For example, if dimension T has size 13 in the small call, 26 = 2 * 13
-becomes 2 * T. Sizes without the prime factor of a dimension do not change.
+Each dimension whose size differs in the large call has, in the small call, a prime factor that no other dimension has
+and that is larger than the number of devices. So the prime factors of a size show which dimensions it is a product of.
+For example, if dimension T has size 13 in the small call, 26 = 2 * 13 becomes 2 * T. Sizes without the prime factor of
+a dimension do not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Substitution:
     """Convert a size in a program on small arrays to the size in the same program on large arrays.
 
     Attributes:
-        ratios: by prime number. A size is multiplied by the prime's ratio each time that the prime divides the size.
+        ratios: the ratio of each prime number. A size is multiplied by a prime's ratio each time that the prime
+            divides the size.
     """
 
     ratios: Mapping[int, Fraction]
@@ -45,7 +46,7 @@ class Substitution:
 def substitution(
     small: Mapping[str, int], large: Mapping[str, int], small_mesh: Mapping[str, int], large_mesh: Mapping[str, int]
 ) -> Substitution:
-    """Return the conversion of sizes in a small call's program to sizes in the same program of a large call.
+    """Return a Substitution from sizes in the program of a small call to sizes in the program of a large call.
 
     Args:
         small, large: sizes of dimensions by name.

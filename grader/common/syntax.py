@@ -13,10 +13,10 @@ _one = threading.Lock()
 def parse(text: str) -> ast.Module:
     """Parse Python source in one thread at a time, and retry if CPython miscounts the depth of the syntax tree.
 
-    CPython up to 3.11.7 and 3.12.1 counts the depth of the syntax tree per interpreter, not per thread: two threads
-    that parse at once end in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock
-    lets only one of the grader's threads parse at a time. The retry is for libraries that parse without the lock
-    (Jinja's lexer, ``inspect``).
+    CPython up to 3.11.7 and 3.12.1 counts the depth of the syntax tree per interpreter, not per thread. If two threads
+    parse at once, one of them raises "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905).
+    The lock lets only one of the grader's threads parse at a time. The retry is for libraries that parse without the
+    lock (Jinja's lexer, ``inspect``).
     """
     return _parsed(text, "exec")
 

@@ -10,12 +10,12 @@ from grader.wire.text import closest
 MAX_NOTES = 100
 A_LINK = "is a link and was not followed"
 LONGEST_NAME = 1000
-"""Most characters of a shown name or path. Names of files have at most 255 bytes; names in a zip have any length."""
+"""The largest number of characters of a shown name or path. File names in a zip can be longer than on a disk."""
 PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:
-    """Return a name that is safe to print: learners choose names, and terminals obey control characters."""
+    """Return a name without control characters, because learners choose names, and terminals obey such characters."""
     shown = "".join(c if c.isprintable() else "?" for c in name[: LONGEST_NAME + 1])
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 
@@ -26,7 +26,7 @@ def composed(text: str) -> str:
 
 
 def a_few(names: Sequence[str], most: int = 5) -> str:
-    """Return the first names of a list, and how many more there are."""
+    """Return the first names of a list as text, and how many more there are: ``a, b and 3 more``."""
     text = ", ".join(names[:most])
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
 

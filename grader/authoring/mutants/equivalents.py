@@ -27,7 +27,7 @@ class Equivalent(BaseModel):
 
 
 def equivalents(course: Course) -> list[Equivalent]:
-    """Return the entries of ``equivalent_mutants.yaml``. Raises CourseError that names an invalid entry."""
+    """Return the entries of ``equivalent_mutants.yaml``. Raises CourseError if the file or an entry is invalid."""
     path: Path = course.root / "solutions" / EQUIVALENT
     if not path.is_file():
         return []
@@ -49,5 +49,5 @@ def equivalents(course: Course) -> list[Equivalent]:
 
 
 def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
-    """Return the fields that are equal in a mutant and in its entry of ``equivalent_mutants.yaml``."""
+    """Return the fields that identify a mutant. A mutant and its entry in the file have equal fields."""
     return one.exercise, one.task, one.was, one.becomes

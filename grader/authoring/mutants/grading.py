@@ -1,4 +1,4 @@
-"""Grade one mutant like a submission: it is killed, survived, equivalent or broken."""
+"""Grade one mutant like a submission. The verdict is ``killed``, ``survived``, ``equivalent`` or ``broken``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Fate = Literal["killed", "equivalent", "survived", "broken"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a mutant.
+    """The outcome of grading a mutant.
 
     Attributes:
-        seen_by: the failed checks, without checks that failed because the mutant did not run.
+        seen_by: the checks that the mutant fails, without checks that fail because the mutant did not run.
     """
 
     mutant: Mutant
@@ -32,7 +32,12 @@ class Verdict:
 
 
 def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
-    """Return a verdict: ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails."""
+    """Return a verdict: ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails.
+
+    Args:
+        known: True if the author lists the mutant as a right solution. Then it is ``equivalent`` if it survives.
+        seeds: the number of seeds with which the mutant must fail.
+    """
     text = mutant.text
     results = results_of(grader, mutant.exercise, mutant.task, text)
     if any(never_ran(r, mutant.task) for r in results) and (again := unchecked(text)):
@@ -51,7 +56,7 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 
 
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
-    """Describe why a failing mutant counts as survived; '' if it does not.
+    """Return why a mutant that fails checks still counts as survived; '' if it does not.
 
     A mutant counts as survived if it passes all checks with another seed, or if it passes a graded check and fails the
     same check on public inputs.

@@ -1,4 +1,4 @@
-"""Make every mutant of a reference: one operator changes one node. The grader's workers run the mutants."""
+"""Make every mutant of a reference: in each mutant, one mutation operator has changed one syntax node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mutant:
     """A reference with one node changed.
 
     Attributes:
-        operator: name of the operator that changed the node.
+        operator: name of the mutation operator that changed the node.
         line: line number in the author's file.
         was, becomes: the lines that differ, as ``ast.unparse`` writes them.
         text: the source code of the whole submission.
@@ -90,7 +90,7 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    """Collect the facts that operators use: axes of the task's meshes, returns and lookups in the task's reference."""
+    """Collect the facts about a task that mutation operators use: mesh axes, return statements and lookups."""
     meshes = _meshes_of(exercise, task)
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
@@ -121,9 +121,9 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
 
 
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
-    """Yield the indices of lookups and, for a traced task, the devices in pairs of a permutation.
+    """Yield the index expressions of lookups and, for a traced task, the devices in pairs of a permutation.
 
-    Indices and devices may be negative, because Python and JAX count negative indices from the end.
+    These expressions may be negative, because Python and JAX count negative indices from the end.
     """
     for node in ast.walk(module):
         match node:
@@ -153,7 +153,7 @@ def own_returns(node: ast.AST) -> Iterator[ast.Return]:
 
 
 def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) -> Iterator[tuple[str, int, str]]:
-    """Yield (operator, line, source code of the module) for every change of one node of a statement."""
+    """Yield (operator, line number, source code of the changed module) for every change of one node of a statement."""
     for parent, field, index, line in slots(statement, statement.lineno):
         kept = getattr(parent, field)
         node = kept if index is None else kept[index]
@@ -165,7 +165,7 @@ def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) ->
 
 
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
-    """Yield the places of nodes below ``parent`` as (parent, field, index, line).
+    """Yield the place of each node below ``parent``: (parent node, field, index in a list field, line number).
 
     The function skips nodes that change no result (signatures, annotations, error messages, ``check_vma``, zip's
     ``strict``), and nodes that only structure the tree (names, contexts, operators).

@@ -1,4 +1,4 @@
-"""Parts that all operators share: facts about a task, and small changes of a node."""
+"""Helpers that all mutation operators share: facts about a task, and small changes of a syntax node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TaskContext:
-    """The facts about a task that operators use.
+    """The facts about a task that mutation operators use.
 
     Attributes:
         axes: names of mesh axes.

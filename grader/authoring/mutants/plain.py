@@ -1,6 +1,6 @@
-"""Operators for any program: names, constants, arithmetic, conditions, loops, operands.
+"""Mutation operators for any program: names, constants, arithmetic, conditions, loops, operands.
 
-Each operator takes a node and yields its replacements.
+Each operator takes a syntax node and yields the node's replacements.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def condition(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Negate a condition other than a comparison, or make a condition always or never true."""
+    """Negate a condition that is not a comparison, or make a condition always true or always false."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
         if not isinstance(node.test, ast.Compare):

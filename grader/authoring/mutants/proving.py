@@ -1,4 +1,4 @@
-"""Prove a course's checks: grade all mutants of the course's exercises, and report problems."""
+"""Test a course's checks: grade all mutants of the course's exercises, and report the mutants that survive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_KILLED = 0.98
 
 @dataclass(frozen=True)
 class Proof:
-    """An exercise's verdicts on mutants, its problems, and in ``unproven`` the checks that no wrong solution fails."""
+    """The verdicts on an exercise's mutants, and its problems. No wrong solution fails the checks in ``unproven``."""
 
     exercise: str
     verdicts: list[Verdict]
@@ -59,10 +59,12 @@ def prove(
 ) -> list[Proof]:
     """Judge every mutant of these exercises, ``grader.jobs`` batches at a time. Call ``step`` after each mutant.
 
-    Most mutants are killed in batches, and the remaining mutants are graded one by one. If no mutant has failed a check
-    (they may have failed earlier checks), killed mutants are graded again until one of them fails the check.
+    Most mutants are killed in batches, and the remaining mutants are graded one by one. Batches do not try all checks.
+    So for each check that no mutant failed, killed mutants are graded again until one of them fails the check.
 
-    With several ``seeds``, a killed mutant must fail with every seed.
+    Args:
+        listed: the mutants that the author lists as right solutions.
+        seeds: the number of seeds with which a mutant must fail to count as killed.
     """
     exercises = [grader.course.exercise(name) for name in names]
     allowed = {key(e) for e in listed}
@@ -98,7 +100,7 @@ def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
 
 
 def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Callable[[Mutant], Verdict]) -> None:
-    """Grade the killed mutants of a check's task one by one, until one fails the check."""
+    """Grade killed mutants again, one by one, until one fails the check ``name``. Put new verdicts into the list."""
     task = exercise.checks[name].call.task.name
     for n, verdict in enumerate(verdicts):
         if verdict.fate == "killed" and verdict.mutant.task == task:
@@ -131,7 +133,7 @@ def in_words(mutant: Mutant) -> str:
 
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
-    """Return the checks that no misconception names and that failed no mutant, apart from mutants that did not run."""
+    """Return the checks that no misconception names and that no mutant fails. Mutants that did not run do not count."""
     proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]

@@ -1,6 +1,6 @@
-"""Operators for parallel programs: axes, specs, collectives, layouts.
+"""Mutation operators for parallel programs: axes, specs, collectives, layouts.
 
-Each operator takes a node and yields its replacements.
+Each operator takes a syntax node and yields the node's replacements.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Return the right values at a needless cost: through an all-gather or pmax of each device's result."""
+    """Make a task return the right values at a needless cost: through an all-gather or pmax of each device's result."""
     if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
         for a in context.everywhere:
             yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)
@@ -80,7 +80,7 @@ def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Return the right values in another layout: sharded over an axis, or replicated."""
+    """Make a task return the right values in another layout: sharded over an axis, or replicated."""
     if isinstance(node, ast.Return) and node.value and id(node) in context.outer:
         for entry in ["", *(repr(a) for a in context.everywhere)]:
             if not {f"P({entry})", f"P({entry}, None)"} & context.out_specs:
@@ -89,7 +89,7 @@ def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def wrapped(template: str, a: str, value: ast.expr) -> ast.Return:
-    """Return ``return template`` with ``value`` in place of ``_``."""
+    """Return the statement ``return TEMPLATE``, in which ``value`` replaces the name ``_``."""
     tree = syntax.expression(template.format(a))
     return ast.Return(_InPlaceOf(value).visit(tree).body)
 

@@ -2,7 +2,7 @@
 
 Grading a single mutant costs a process and up to a dozen programs. Trying a mutant together with others costs one
 program. Only a failure is final. If a mutant passes, or if other mutants in the process may have changed its result,
-``judge_mutant`` grades the mutant with all requests of ``grade``.
+``judge_mutant`` grades the mutant alone with all requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """Return, for each of a task's mutants, a ``killed`` verdict, or None if deciding needs all requests."""
+    """Return a verdict for each of a task's mutants: ``killed``, or None if the mutant must be graded alone."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -42,10 +42,10 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of requests to a task: the first graded request, and the requests that only ``check`` sends.
+    """Return two lists of requests for a task: the first that ``grade`` makes, and all that only ``check`` makes.
 
-    For a plain function, the first list has all graded requests without hidden inputs. Both lists are empty if the
-    task's checks depend on checks of other tasks.
+    For a plain Python task, the first list has all requests of ``grade`` without hidden inputs. Both lists are empty
+    if the task's checks depend on checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -59,9 +59,11 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Return ``killed`` if a check fails on the answers ``graded``, else None.
+    """Return a verdict ``killed`` if a check fails, else None. Also return None if a public check fails only in public.
 
-    If a check fails, but another check does not pass on the public answers ``public``, return None.
+    Args:
+        graded: the mutant's answers to the first list of ``first_asks``.
+        public: the mutant's answers to the second list.
     """
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
@@ -76,9 +78,9 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
 
 
 def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
-    """Return, by check, the results that the answers ``graded`` can decide.
+    """Return the results of the checks that the answers ``graded`` suffice to judge, by name of the check.
 
-    If a check fails, skip the checks that need it to pass.
+    If a check fails, skip the checks that come after it.
     """
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
@@ -89,6 +91,6 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Return True if ``answered`` suffices to decide a check. Checks that compare calls or meshes need more answers."""
+    """Return True if the answers suffice to judge a check. Checks that compare calls or meshes need more answers."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

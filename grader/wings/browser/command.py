@@ -15,7 +15,13 @@ PACKAGES = ("markdown_it", "starlette", "uvicorn")
 
 
 def page(session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> WatchLoop:
-    """Return the event loop of ``watch`` with a page for the browser.
+    """Return an event loop for ``watch`` that also serves a page to the browser.
+
+    Args:
+        make: makes the grader.
+        console: the terminal.
+        port: the page's port; 0 for any free port.
+        at: the page's address in the browser if the browser uses a proxy, else "".
 
     Raises:
         WingError: the extra is not installed, or the port or address cannot be used.

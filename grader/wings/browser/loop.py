@@ -1,4 +1,4 @@
-"""The event loop of ``watch`` with a page. The page shows every change, and buttons on the page work like keys."""
+"""The event loop of ``watch --browser``. The page shows every change, and buttons on the page work like keys."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class PageLoop(WatchLoop):
     # Threads of the page's server call ``act`` and ``timeline``.
 
     def act(self, name: str, value: str) -> bool:
-        """Queue the action of a button of the page. Return False if the page has no button of this name."""
+        """Queue the action of the page's button ``name``. Return False if the page has no such button."""
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,
             "next": lambda: self._move(1),
@@ -121,7 +121,7 @@ class PageLoop(WatchLoop):
         return True
 
     def timeline(self, width: float) -> str:
-        """Return the chosen program's timeline at this width, as HTML."""
+        """Return the chosen program's timeline as HTML, ``width`` pixels wide."""
         return self.screen.shown.timeline(width)
 
     # the program's pictures
@@ -136,7 +136,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return (name, work) to explain the checked program for the page, else the idle work of ``WatchLoop``."""
+        """Return the work to do while the checker is idle: make the page's pictures, else the work of ``WatchLoop``."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:
@@ -164,6 +164,6 @@ class PageLoop(WatchLoop):
 
 
 def can_open() -> bool:
-    """Return whether a graphical browser can start here. A text browser would cover the terminal's screen."""
+    """Return True if a graphical browser can start here. A text browser would cover the terminal's screen."""
     windows = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return bool(windows or os.environ.get("BROWSER"))

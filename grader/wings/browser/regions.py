@@ -1,4 +1,4 @@
-"""The parts of the page as HTML by name. Listeners get a call after each change."""
+"""The page's parts as HTML, by name. Each change calls the listeners."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 
 class Regions:
-    """HTML parts by name, each with the number of its last change. Threads may share a ``Regions`` object.
+    """The page's parts as HTML, by name, each with the number of its last change. Thread-safe.
 
     Attributes:
-        closed: whether the page was closed, so that listeners must end.
+        closed: True if the page was closed, so that listeners must end.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Regions:
         self.closed = False
 
     def put(self, texts: Mapping[str, str]) -> None:
-        """Replace these parts, and call the listeners if any part changed."""
+        """Replace the parts in ``texts``, and call the listeners if any part changed."""
         with self._lock:
             new = {name: text for name, text in texts.items() if self._texts.get(name) != text}
             if not new:

@@ -1,9 +1,8 @@
 """The page's server, which listens only on this machine and serves only browsers that know the token in its address.
 
-Every answer forbids scripts, styles and connections from other servers. A request must name this server in its header
-Host, so a foreign page cannot send requests through a host name that resolves to this machine. A request that changes
-state must come from this page. If a browser says which page sent a request, the server refuses requests from pages
-other than this one.
+Every answer forbids scripts, styles and connections from other servers. A request must name this server in its Host
+header, so a foreign page cannot send requests through a host name that resolves to this machine. A request that changes
+state must come from this page. If the browser names the page that sent a request, the server refuses all other pages.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class Guard:
     """Refuse requests that do not come from the page, and add ``HEADERS`` to every answer.
 
     Args:
-        at: the address of a proxy through which the browser reaches the page. Requests may name the proxy in the header
-            Host.
+        at: the address of a proxy through which the browser reaches the page, or "". Requests may name the proxy in
+            the Host header.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -95,7 +94,7 @@ class Server:
 
     Args:
         act: called with a button's name and value; returns False if the page has no such button.
-        timeline: returns the timeline as HTML at a width in pixels.
+        timeline: returns the timeline as HTML for a width in pixels.
         port: the port to listen on; 0 for any free port.
         at: the page's address in the browser if the browser uses a proxy, else "".
 
@@ -128,7 +127,7 @@ class Server:
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End all answers that are still being sent, and the server's thread."""
+        """End all answers in progress, and the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:

@@ -19,12 +19,12 @@ SLICES = tuple(
 
 
 def fitting(mesh: Mapping[str, int]) -> list[str]:
-    """Return the slices that hold exactly this mesh."""
+    """Return the slices in SLICES on which this mesh can be placed."""
     return [name for name in SLICES if _fits(name, mesh)]
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return a slice for programs without a declared slice: the first that fits a mesh of the exercise, or ''."""
+    """Return the first slice on which a mesh of the exercise can be placed; '' if there is none."""
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 

@@ -1,4 +1,4 @@
-"""Convert a statement's Markdown to HTML. HTML, scripts and foreign pictures in the Markdown become plain text."""
+"""Convert a statement's Markdown to HTML. HTML, scripts and pictures in the Markdown become plain text."""
 
 from __future__ import annotations
 

@@ -36,12 +36,14 @@ class Shown:
     """The page's state that is not part of the session.
 
     Attributes:
-        status, busy: a line about the last check, and whether a check is running.
+        status: a line about the last check.
+        busy: True while a check is running.
         on: the slice that the learner chose for timelines; "" for the usual slice.
         exercise, source: the exercise and the source of the programs.
         programs: the programs that ``explain`` could trace.
         problem: the reason why there are no programs.
-        chosen: the drawn program's index in ``programs``.
+        chosen: the index in ``programs`` of the program that the page draws.
+        slices: the slices on which this program's mesh can be placed.
     """
 
     status: str = ""
@@ -55,7 +57,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. Draw the program named like the previously drawn program, else the first."""
+        """Replace the programs. If the chosen program's name is still there, keep the choice; else choose the first."""
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
@@ -73,7 +75,7 @@ class Shown:
         return self.programs[self.chosen] if self.chosen < len(self.programs) else None
 
     def timeline(self, width: float) -> str:
-        """Return the drawn program's timeline at this width, or ''."""
+        """Return the chosen program's timeline as HTML, ``width`` pixels wide; '' without a timeline."""
         program = self.program
         if program is None or program.timeline is None:
             return ""
@@ -90,7 +92,7 @@ def program_name(program: Explained) -> str:
 
 
 def whole_page(regions: dict[str, str]) -> str:
-    """Return the whole page as HTML, with these parts, for the browser's first request."""
+    """Return the whole page as HTML for the browser's first request. ``regions`` has the parts by name."""
     return _template("page.html.j2", regions=regions)
 
 
@@ -116,7 +118,7 @@ def _word(result: Result) -> str:
 
 
 def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None, failure: Result | None) -> str:
-    """Return the pictures of the drawn program, or a text if the current exercise has no program to draw."""
+    """Return the pictures of the chosen program, or a text if the current exercise has no program to draw."""
     mine = shown.exercise == session.exercise.id
     program = shown.program if mine else None
     if program is None:
@@ -136,7 +138,7 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
 
 
 def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
-    """Return each chunk's name and escaped lines, without invisible characters that change how text is displayed.
+    """Return (name, lines as HTML) for each chunk of the source. Characters that change how text is shown are removed.
 
     Long lines and long files are cut, because a browser would need seconds to draw them.
     """

@@ -1,9 +1,9 @@
 """# A1 The mean of each column
 
-**Task.** `A[I_X, J]` has its rows cut over the axis `x`. Write `column_means(a, *, mesh)`: the mean of each column, known to
-every device.
+**Task.** The rows of `A[I_X, J]` are sharded over the mesh axis `x`. Write `column_means(a, *, mesh)`. It returns the mean of each
+column, whole on every device.
 
-**Budget.** One all-reduce over x of J numbers, and no other collective: rows stay where they are.
+**Budget.** One all-reduce of J numbers over x, and no other collective. No rows move between devices.
 
 ```
     x0  1 2      x1  5 6
@@ -30,7 +30,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}])
     ]
 )
 def column_means(a, *, mesh):
-    """The mean of each column of A.
+    """Return the mean of each column of A.
 
     Args: a is float32[I, J] sharded P('x', None); mesh has an axis 'x'.
     Returns: float32[J] sharded P(None).
@@ -62,7 +62,7 @@ def means_traffic(seen):
 
 @exercise.misconception(fails=means_value)
 def means_of_own_rows(a, *, mesh):
-    """Each device took the mean of its own rows: nothing was added over x."""
+    """Each device took the mean of its own rows, and the means were not combined over x."""
     return jax.shard_map(
         lambda block: block.mean(axis=0), mesh=mesh, in_specs=P("x", None), out_specs=P(None), check_vma=False
     )(a)
@@ -70,7 +70,7 @@ def means_of_own_rows(a, *, mesh):
 
 @exercise.misconception(fails=means_traffic)
 def means_gathered(a, *, mesh):
-    """You gathered all rows to take their mean: each device needs the sums of the others and not their rows."""
+    """You gathered all rows to take their mean. A device needs only the sums of the other devices, not their rows."""
 
     def local(block):
         return jnp.mean(jax.lax.all_gather(block, "x", axis=0, tiled=True), axis=0)

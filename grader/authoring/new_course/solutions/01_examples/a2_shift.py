@@ -1,9 +1,9 @@
 """# A2 One step around the ring
 
-**Task.** The devices along `x` are a ring. Write `shift(block)`, a body for `shard_map` (wrapped for you): every device ends with the
-block of its left neighbour, and the first one with that of the last.
+**Task.** The devices along `x` form a ring. Write `shift(block)`, a body for `shard_map` (the grader calls `shard_map` with it). Each
+device returns the block of its left neighbour, and the first device returns the block of the last device.
 
-**Budget.** One permute over x and no other collective.
+**Budget.** One permute over x, and no other collective.
 
 ```
     before    x0  a     x1  b     x2  c     x3  d
@@ -30,7 +30,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}])
     ],
 )
 def shift(block):
-    """The left neighbour's block: float32[I/X, J] -> float32[I/X, J]."""
+    """Return the left neighbour's block: float32[I/X, J] -> float32[I/X, J]."""
     n = jax.lax.axis_size("x")
     return jax.lax.ppermute(block, "x", [(i, (i + 1) % n) for i in range(n)])
 
@@ -54,7 +54,7 @@ def shift_traffic(seen):
 
 @exercise.misconception(fails=shift_value)
 def shift_to_the_left(block):
-    """You sent to the left: every device holds its right neighbour's block."""
+    """You sent to the left, so every device holds its right neighbour's block."""
     n = jax.lax.axis_size("x")
     return jax.lax.ppermute(block, "x", [(i, (i - 1) % n) for i in range(n)])
 
@@ -68,7 +68,7 @@ def shift_on_a_line(block):
 
 @exercise.misconception(fails=shift_traffic)
 def shift_gathered(block):
-    """You gathered the whole array to keep one block of it."""
+    """You gathered the whole array, and kept only one block of it."""
     n = jax.lax.axis_size("x")
     return jax.lax.all_gather(block, "x")[(jax.lax.axis_index("x") - 1) % n]
 
@@ -80,8 +80,8 @@ def shift_gathered(block):
     model="1 MB is 10^6 bytes",
 )
 def shift_bytes(I, J, X):
-    """`A` is float32[{{ I }}, {{ J }}], its rows cut over a ring of {{ X }} devices. How many MB does each device send in one
-    `shift`?"""
+    """The rows of `A`, float32[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} devices. How many MB does each device send in
+    one `shift`?"""
     return 4 * I * J / X
 
 

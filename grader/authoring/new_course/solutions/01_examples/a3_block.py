@@ -1,8 +1,8 @@
 """# A3 The rows that a device holds
 
-**Task.** Write `block(rows, devices, index)`, in plain Python: the first row that device number `index` holds, and the first that it
-holds no more, when `rows` rows are cut into equal blocks. Rows and devices are numbered from 0. Raise `ValueError` when they
-cannot be cut equally.
+**Task.** Write `block(rows, devices, index)` in plain Python. It splits `rows` rows into equal blocks, one for each device, and returns
+`(start, stop)`: the first row of device number `index`, and the row after its last row. Rows and devices are numbered from 0.
+Raise `ValueError` if the rows cannot be split into equal blocks.
 
 **Small case.** 12 rows on 4 devices: device 2 holds the rows 6, 7 and 8, so `block(12, 4, 2)` is `(6, 9)`.
 """
@@ -21,7 +21,7 @@ exercise = Exercise()
     ]
 )
 def block(rows, devices, index):
-    """The rows of one device.
+    """Return the rows that one device holds, as (first row, row after the last).
 
     Args: rows, devices and index are ints.
     Returns: (start, stop).
@@ -33,7 +33,7 @@ def block(rows, devices, index):
 
 
 def drawn(rng, spare):
-    """Rows that can be cut equally but for ``spare`` more, devices, and one of the devices."""
+    """Yield cases. ``rows`` is ``spare`` more than a multiple of ``devices``."""
     for _ in range(20):
         devices = int(rng.integers(2, 9))
         rows = devices * int(rng.integers(2, 9)) + spare

@@ -1,6 +1,6 @@
 """# A4 How long does it take?
 
-Two questions and nothing to write. Answers may carry a unit: `"559 us"` and `"0.559 ms"` are the same.
+Two questions, and no function to write. Answers may have a unit: `"559 us"` and `"0.559 ms"` are equal answers.
 """
 
 from jax.sharding import PartitionSpec as P
@@ -18,13 +18,14 @@ exercise = Exercise()
     model="bidirectional ring, bandwidth only: V / W, W both directions of a link",
 )
 def gather_time(chip, I, J, X):
-    """`A` is bfloat16[{{ I }}, {{ J }}], its rows cut over a ring of {{ X }} {{ chip }} chips. How long is the all-gather?"""
+    """The rows of `A`, bfloat16[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} {{ chip }} chips. How long does an all-gather of
+    `A` take?"""
     return all_gather_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=gather_time)
 def gather_one_way(chip, I, J, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of each link. On a ring, data flows in both directions."""
     return 2 * all_gather_time(2 * I * J, X, chip)
 
 
@@ -41,14 +42,14 @@ exercise.scenario(
     model="HBM bandwidth only: time = bytes / bandwidth",
 )
 def load_time(chip, I, J, X):
-    """`A` is float32[{{ I }}, {{ J }}], its rows cut over {{ X }} {{ chip }} chips. How long does one chip need to read its block
-    from HBM?"""
+    """The rows of `A`, float32[{{ I }}, {{ J }}], are sharded over {{ X }} {{ chip }} chips. How long does one chip need to read its
+    block from HBM?"""
     return hbm_time(4 * I * J / X, chip)
 
 
 @exercise.misconception(of=load_time)
 def load_of_all(chip, I, J, X):
-    """You divided the whole array's bytes by the bandwidth of one chip. It reads its own block."""
+    """You divided the whole array's bytes by the bandwidth of one chip. A chip reads only its own block."""
     return hbm_time(4 * I * J, chip)
 
 
