@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.batch.grade import Grader
-from grader.batch.workers import Runner
+from grader.batch.runners import Runner
 from grader.common.intervals import Interval
 from grader.common.observation import Collective, total
 from grader.course.exercises import load_exercise

@@ -8,10 +8,11 @@ from functools import partial
 from grader.batch.backends import Compiler, Devices
 from grader.batch.remembering import CHECKED, Checked, Keys, Store, surroundings
 from grader.batch.reporting import Basis, Judged, exercise_report, note_of_devices, own_digest, report, versions
+from grader.batch.runners import Runner
 from grader.batch.running import answers_of, collect, run
 from grader.batch.tracing import Cost, Trace, trace
 from grader.batch.verdicts import Judge, References, judge_answers
-from grader.batch.workers import SPARE, SPARE_EACH, Pool, Runner, Workers
+from grader.batch.workers import SPARE, SPARE_EACH, Pool, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course

@@ -8,7 +8,8 @@ from typing import Any
 from grader.batch.backends import Compiler
 from grader.batch.findings import Ran, Replies, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
-from grader.batch.workers import Workers, with_compiled
+from grader.batch.runners import with_compiled
+from grader.batch.workers import Workers
 from grader.common import formulas
 from grader.course.config import Limits
 from grader.intake.submission import Source

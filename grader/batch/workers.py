@@ -17,12 +17,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from queue import LifoQueue
-from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from grader.batch.backends import Compiler, Devices
+from grader.batch.backends import Devices
 from grader.batch.findings import Ran, Replies, Reply, ended_fault, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
+from grader.batch.runners import Runner
 from grader.batch.turns import Turns
 from grader.common.observation import Fault
 from grader.course.config import Limits
@@ -36,71 +36,6 @@ from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
 GIVEN_UP = Reply(
     Fault("crashed", "not run: other code of this submission ended the process or used up the submission's time")
 )
-
-
-class Runner:
-    """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
-
-    Args:
-        compiler: a compiler for absent chips. It compiles every program that the worker does not refuse.
-    """
-
-    def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
-        self.worker = Worker("run", tier, course.config.devices, course.config.limits)
-        self.compiler = compiler
-        self._lock = Lock()
-
-    def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program. Return (header with the facts, bytes of the outputs). Raises WorkerDied.
-
-        If there is a compiler, its answer is the header's field ``compiled``.
-        """
-        header, shards = self.run_or_try_again(request, program, ask)
-        return with_compiled(self.compiler, header, request, program, ask), shards
-
-    def run_or_try_again(self, request: dict, program: bytes, ask: Ask, **more: Any) -> tuple[dict, list[bytes]]:
-        """Run a program. If the worker dies or hangs, a new worker runs the program once more.
-
-        Args:
-            more: additional fields of the message to the worker.
-
-        Raises:
-            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the worker cannot even run the
-                grader's own program.
-        """
-        with self._lock:
-            try:
-                return self.worker.run_program(request, program, ask.arrays(), **more)
-            except WorkerDied:
-                pass
-            try:
-                return self.worker.run_program(request, program, ask.arrays(), **more)
-            except WorkerDied as died:
-                died.ours = died.reason != "timeout" and not self.worker.runs()
-                raise
-
-    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a formula. Raises WorkerDied as ``run_or_try_again`` does."""
-        with self._lock:
-            try:
-                return self.worker.evaluate(request)
-            except WorkerDied:
-                pass
-            try:
-                return self.worker.evaluate(request)
-            except WorkerDied as died:
-                died.ours = not self.worker.runs()
-                raise
-
-
-def with_compiled(
-    compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
-) -> dict[str, Any]:
-    """Return the header with the compiler's answer added. If the program did not run, the header is unchanged."""
-    if compiler is None or "fault" in header or "broken" in header:
-        return header
-    made = compiler.compiled(request, program, ask)
-    return header if made is None else header | {"compiled": (made, str(compiler.on))}
 
 
 @dataclass(frozen=True)
@@ -243,7 +178,7 @@ class Workers:
 
     @property
     def processes(self) -> list[Worker]:
-        return [self.tracer, *(r.worker for r in self.runners)]
+        return [self.tracer, *(worker for runner in self.runners for worker in runner.workers)]
 
     def with_runner(self, number: int) -> Workers:
         """Return a copy of these workers with one runner only: runner ``number``, modulo the number of runners."""
@@ -280,7 +215,7 @@ class Workers:
 
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
         """Run a program on the inputs of a request. Raises WorkerDied."""
-        return Ran(*self._runner_of(ask).run(request, program, ask))
+        return Ran(*self._runner_of(ask).run(request, program, ask, self.asleep))
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""
@@ -288,7 +223,7 @@ class Workers:
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with some of its operations changed. Raises WorkerDied."""
-        return self._runner_of(ask).run_or_try_again(request, program, ask, poison=poison)[0]
+        return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
         """Return the runner for a request. Requests with equal task and mesh go to one runner, so its cache helps."""

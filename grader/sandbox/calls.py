@@ -7,6 +7,7 @@ all other calls with EPERM. Calls newer than the table get ENOSYS, so that a C l
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,12 +21,16 @@ MADVICE = (3, 4, 8, 14, 15, 16)  # the advice WILLNEED, DONTNEED, FREE, HUGEPAGE
 PTHREAD = (0x3D0F00, 0x7D0F00)  # flags with which pthread_create starts a thread: in glibc, and in musl
 FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # FUTEX: WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
-# Commands that duplicate a descriptor, or that read or set its flags. Commands for locks, leases, owners and sizes are
-# not allowed.
-FCNTL = (0, 1, 2, 3, 4, 1030)
+# Reads past the page cache: a process that waits for a disk takes no CPU time and is not idle. Linux has one number for
+# each architecture.
+O_DIRECT = getattr(os, "O_DIRECT", 0x4000)
+# Commands that duplicate a descriptor, read its flags, or set whether a new program gets it. Not allowed are commands
+# for locks, leases, owners and sizes, and F_SETFL, which can set O_DIRECT.
+FCNTL = (0, 1, 2, 3, 1030)
 # TCGETS and TCGETS2 (to ask if a file is a terminal), TIOCGWINSZ (to ask for its size), FIONCLEX, FIOCLEX, FIONBIO
 IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)
 PR_SET_NAME, PR_GET_NAME = 15, 16
+SIGNALS = tuple(range(32))  # without real-time signals, which the kernel would queue, up to a limit for the whole user
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,10 @@ CALLS = (
     SystemCall("sched_yield", 24, 124, "its threads"),
     SystemCall("exit", 60, 93, "its threads"),
     SystemCall("exit_group", 231, 94, "its threads"),
-    SystemCall("open", 2, None, "files it may read", Without(1, O_PATH), Without(1, O_TMPFILE, EOPNOTSUPP)),
-    SystemCall("openat", 257, 56, "files it may read", Without(2, O_PATH), Without(2, O_TMPFILE, EOPNOTSUPP)),
+    SystemCall("open", 2, None, "files it may read", Without(1, O_PATH | O_DIRECT), Without(1, O_TMPFILE, EOPNOTSUPP)),
+    SystemCall(
+        "openat", 257, 56, "files it may read", Without(2, O_PATH | O_DIRECT), Without(2, O_TMPFILE, EOPNOTSUPP)
+    ),
     SystemCall("close", 3, 57, "files it may read"),
     SystemCall("close_range", 436, 436, "files it may read"),
     SystemCall("read", 0, 63, "files it may read"),
@@ -151,8 +158,8 @@ CALLS = (
     SystemCall("rt_sigaction", 13, 134, "signals to itself"),
     SystemCall("rt_sigreturn", 15, 139, "signals to itself"),
     SystemCall("sigaltstack", 131, 132, "signals to itself"),
-    SystemCall("kill", 62, 129, "signals to itself", Own(0)),
-    SystemCall("tgkill", 234, 131, "signals to itself", Own(0)),
+    SystemCall("kill", 62, 129, "signals to itself", Own(0), OneOf(1, SIGNALS)),
+    SystemCall("tgkill", 234, 131, "signals to itself", Own(0), OneOf(2, SIGNALS)),
     SystemCall("setitimer", 38, 103, "signals to itself"),
     SystemCall("getitimer", 36, 102, "signals to itself"),
     SystemCall("restart_syscall", 219, 128, "signals to itself"),

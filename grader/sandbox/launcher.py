@@ -32,6 +32,9 @@ CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 PIPES = (".asked", ".told")
 """Names of the pipes. Process numbers come through the first one, results of ``share_asleep`` go through the second."""
+MOUNT_SETATTR, AT_RECURSIVE = 442, 0x8000  # a call with one number on all architectures
+READ_ONLY = struct.pack("=4Q", 0x1, 0, 0, 0)
+"""The argument of ``mount_setattr`` that makes mounts read-only: attributes to set, to clear, and two unused fields."""
 PID, SHARE = struct.Struct("=i"), struct.Struct("=d")
 # MS_PRIVATE here includes the flag MS_REC, so that it applies to a mount and to all mounts below it.
 MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
@@ -40,7 +43,8 @@ MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
-    mount_scratch(writable[0], size, files)  # before any thread, because a process with threads gets no user namespace
+    # Before any thread, because a process with threads gets no user namespace.
+    mount_scratch(writable[0], size, files, read_only=len(writable) == 1)
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -79,8 +83,11 @@ def main(
     return 128 + results[0].signal if results[0].signal else results[0].exit_code
 
 
-def mount_scratch(folder: str, size: int, files: int) -> bool:
+def mount_scratch(folder: str, size: int, files: int, read_only: bool) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
+
+    All other file systems become read-only for these processes. Otherwise, if a submission read a file, the kernel
+    would store the file's access time, from which a later submission could read a message.
 
     Users other than root can mount only in a user namespace, and some machines refuse user namespaces. Without the
     mount, only the keeper process (``keeper.py``) limits the size of the folder.
@@ -88,6 +95,7 @@ def mount_scratch(folder: str, size: int, files: int) -> bool:
     Args:
         size: the largest number of bytes in the folder.
         files: the largest number of files and folders in the folder.
+        read_only: whether all other file systems become read-only.
 
     Returns:
         Whether the file system is mounted.
@@ -95,11 +103,11 @@ def mount_scratch(folder: str, size: int, files: int) -> bool:
     # Try in a child first, so that this process does not enter a namespace in which mounts fail.
     child = os.fork()
     if child == 0:
-        os._exit(0 if _mounted(folder, size, files) else 1)
-    return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files)
+        os._exit(0 if _mounted(folder, size, files, read_only) else 1)
+    return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files, read_only)
 
 
-def _mounted(folder: str, size: int, files: int) -> bool:
+def _mounted(folder: str, size: int, files: int, read_only: bool) -> bool:
     libc, user, group = ctypes.CDLL(None, use_errno=True), os.geteuid(), os.getegid()
     try:
         if libc.unshare(CLONE_NEWNS) != 0:
@@ -117,6 +125,7 @@ def _mounted(folder: str, size: int, files: int) -> bool:
     options = f"size={size},nr_inodes={files},mode=700,uid={user},gid={group}".encode()
     return (
         libc.mount(None, b"/", None, MS_PRIVATE, None) == 0
+        and (not read_only or libc.syscall(MOUNT_SETATTR, -1, b"/", AT_RECURSIVE, READ_ONLY, len(READ_ONLY)) == 0)
         and libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", MS_NOSUID_NODEV, options) == 0
     )
 

@@ -20,7 +20,15 @@ from pathlib import Path
 
 from grader.sandbox import needs
 from grader.sandbox.filters import ARCHITECTURES
-from grader.wire.limits import MAX_PROCESSES, MAX_SCRATCH, MAX_SCRATCH_FILES, MAX_THREADS, MIB, STUCK_SECONDS
+from grader.wire.limits import (
+    MAX_PROCESSES,
+    MAX_SCRATCH,
+    MAX_SCRATCH_FILES,
+    MAX_THREADS,
+    MIB,
+    STUCK_SECONDS,
+    WARN_SECONDS,
+)
 
 TIERS = ("sandlock", "bwrap", "none")
 # Folders of this package that processes of each role can read.
@@ -133,6 +141,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         stuck_seconds: wall time after which XLA ends devices that wait for each other.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"
+    flags += f" --xla_cpu_collective_call_warn_stuck_timeout_seconds={WARN_SECONDS}"
     if stuck_seconds < STUCK_SECONDS:
         flags += f" --xla_cpu_collective_call_terminate_timeout_seconds={math.ceil(stuck_seconds)}"
     return {

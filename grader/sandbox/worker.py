@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from grader.sandbox import needs, processes
@@ -18,6 +18,9 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import NOTHING, Extra, environment
 from grader.wire import frames
 from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
+
+STUCK = "may be stuck"
+"""Part of the message that XLA writes when devices have waited for each other for ``WARN_SECONDS``."""
 
 
 class WorkerDied(Exception):
@@ -164,12 +167,14 @@ class Worker:
                 return
 
     def run_program(
-        self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0, **more: Any
-    ) -> tuple[dict, list[bytes]]:
+        self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0,
+        stuck: Callable[[], None] | None = None, **more: Any,
+    ) -> tuple[dict, list[bytes]]:  # fmt: skip
         """Return one program's facts and outputs, and the ``cpu`` seconds that it took.
 
         Args:
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
+            stuck: called about once a second after the first ``WARN_SECONDS`` in which devices wait for each other.
             more: further fields of the request.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
@@ -179,7 +184,7 @@ class Worker:
         self.send(b"!" + frames.pack(header, [program, *(data for one in packed for _, data in one)]))
         deadline = time.monotonic() + (wall or backstop(self.limits.run_seconds))
         while True:
-            header, blobs = self.receive(deadline)
+            header, blobs = self.receive(deadline, stuck)
             if "phase" not in header:
                 return header, blobs
             self._phase = header["phase"]
@@ -228,8 +233,11 @@ class Worker:
         except OSError:
             raise self._died("died", ended=True) from None
 
-    def receive(self, deadline: float) -> tuple[dict, list[bytes]]:
-        """Return the worker's next frame. Raises WorkerDied if no valid frame arrives by ``deadline`` (monotonic)."""
+    def receive(self, deadline: float, stuck: Callable[[], None] | None = None) -> tuple[dict, list[bytes]]:
+        """Return the worker's next frame. Raises WorkerDied if no valid frame arrives by ``deadline`` (monotonic).
+
+        Call ``stuck`` about once a second after XLA has reported that devices wait for each other.
+        """
         assert self.process is not None and self.process.stdout is not None
         fd = self.process.stdout.fileno()
 
@@ -237,8 +245,12 @@ class Worker:
             parts, have = [], 0
             while have < n:
                 left = deadline - time.monotonic()
-                if left <= 0 or not select.select([fd], [], [], left)[0]:
+                if left <= 0:
                     raise TimeoutError
+                if not select.select([fd], [], [], min(left, 1.0) if stuck else left)[0]:
+                    if stuck and STUCK in self.last_words():
+                        stuck()
+                    continue
                 part = os.read(fd, min(n - have, 1 << 20))
                 if not part:
                     raise EOFError

@@ -66,4 +66,5 @@ MAX_COLLECTIVES = 4_000  # collectives after inlining every call; facts about mo
 MAX_MEMORY = 512 * MIB  # bytes of temporaries on all devices together; well below the least ``memory_mib`` of a course
 MAX_OUTPUT = 64 * MIB  # bytes of results, on all devices and in all runs together
 STUCK_SECONDS = 40.0  # wall time for which a program's devices may wait for each other; XLA has an equal limit
+WARN_SECONDS = 10  # wall time after which XLA reports that devices wait for each other
 MAX_LOOKS = 16  # a task may inspect this many arrays on one mesh; each time, all steps before the array are compiled

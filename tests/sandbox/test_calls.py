@@ -198,7 +198,7 @@ def test_the_process_that_parses_has_the_filter_in_all_threads(tier: str) -> Non
 # -- attacks -----------------------------------------------------------------------------------
 
 ATTACKS = """
-import ctypes, fcntl, os
+import ctypes, fcntl, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
 number = ctypes.c_long
 x86 = os.uname().machine == "x86_64"
@@ -216,6 +216,7 @@ def f():
     readable = os.open(os.__file__, os.O_RDONLY)
     inlet, outlet = os.pipe()
     attribute, size = (ctypes.c_uint64 * 4)(), number(32)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMIN})
     context, queue = ctypes.c_ulong(0), (ctypes.c_int * 2)()
     made = [
         ["a file's attributes by file_setattr", call(469, 469, own, b"", attribute, size, number(0x1000))],
@@ -235,6 +236,9 @@ def f():
         ["a descriptor for timers", call(283, 85, number(1), number(0))],
         ["a descriptor for events", call(290, 19, number(0), number(0))],
         ["a descriptor without access", order(os.open, os.__file__, 0x200000)],
+        ["reads past the page cache", order(os.open, os.__file__, os.O_DIRECT)],
+        ["reads past the page cache, later", order(fcntl.fcntl, readable, fcntl.F_SETFL, os.O_DIRECT)],
+        ["a queue of signals", order(os.kill, os.getpid(), signal.SIGRTMIN)],
     ]
     os.unlink("own")
     return made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from grader.sandbox import needs
 from grader.sandbox.worker import Worker
-from tests.sandbox.submissions import ask, value
+from tests.sandbox.submissions import CONFINED, LIMITS, ask, value
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,6 +43,42 @@ def test_files_outside_the_scratch_folder_are_out_of_reach(confined: Worker, tmp
     )
     assert "done" not in value(ask(text, confined))["list"]  # type: ignore[index]
     assert not (tmp_path / "made").exists()
+
+
+READ = "import os\ndef f():\n    os.close(os.open({path!r}, os.O_RDONLY))\n    return len(open({path!r}, 'rb').read())"
+
+
+@pytest.mark.parametrize("tier", ["none", *CONFINED])
+def test_reading_a_file_leaves_its_access_time_unchanged(tier: str) -> None:
+    """A later submission could read the access times of files that an earlier submission has read or left alone."""
+    path = Path(needs.packages()["opt_einsum"], "__init__.py")
+    before = path.stat()
+    with Worker("trace", tier, 2, LIMITS) as one:
+        one.await_ready()
+        if tier == "sandlock" and not any(f" {one.scratch} " in line for line in mountinfo(one.scratch)):
+            pytest.skip("this machine lets no user mount a file system")
+        try:
+            # An access time before the time of the last change is one that Linux updates.
+            os.utime(path, ns=(before.st_mtime_ns - 10**9, before.st_mtime_ns))
+        except OSError:
+            pytest.skip("the file belongs to another user")
+        old = path.stat().st_atime_ns
+        assert value(ask(READ.format(path=str(path)), one)) == before.st_size
+        changed = path.stat().st_atime_ns != old
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if tier == "none" and not changed:
+        pytest.skip("this file system keeps no access times")
+    assert changed == (tier == "none")
+
+
+def mountinfo(folder: str) -> list[str]:
+    """Return what the processes that work in a folder have mounted."""
+    found = list[str]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(process / "cwd").startswith(folder):
+                found += (process / "mountinfo").read_text().splitlines()
+    return found
 
 
 def test_the_network_is_out_of_reach(confined: Worker) -> None:

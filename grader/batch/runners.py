@@ -1,0 +1,121 @@
+"""Workers that run programs. A program whose devices wait for each other does not hold up the other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from grader.batch.backends import Compiler
+from grader.course.loading import Course
+from grader.judging.plan import Ask
+from grader.sandbox.worker import Worker, WorkerDied
+
+MOST_ASIDE = 3  # per runner, because each process that runs programs takes about 0.4 GB
+Asleep = Callable[[], AbstractContextManager[None]]
+
+
+class Runner:
+    """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
+
+    If the devices of a program wait for each other, its worker is set aside, and the next program gets a new worker.
+
+    Args:
+        compiler: a compiler for absent chips. It compiles every program that the worker does not refuse.
+
+    Attributes:
+        worker: the worker for the next program.
+    """
+
+    def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
+        self._make = partial(Worker, "run", tier, course.config.devices, course.config.limits)
+        self.worker, self._aside = self._make(), list[Worker]()
+        self.compiler = compiler
+        self._lock = Lock()
+
+    @property
+    def workers(self) -> list[Worker]:
+        """All workers, those that are set aside included."""
+        return [self.worker, *self._aside]
+
+    def run(self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext) -> tuple[dict, list[bytes]]:
+        """Run a program; with a compiler, the header's ``compiled`` is the compiler's answer. Raises WorkerDied."""
+        header, shards = self.run_or_try_again(request, program, ask, asleep)
+        return with_compiled(self.compiler, header, request, program, ask), shards
+
+    def run_or_try_again(
+        self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext, **more: Any
+    ) -> tuple[dict, list[bytes]]:
+        """Run a program. If the worker dies or hangs, a fresh worker tries once more.
+
+        Args:
+            asleep: a function that returns a context manager, which is open while the program's worker is set aside.
+            more: additional fields of the request to the worker.
+
+        Raises:
+            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the worker cannot even run the
+                grader's own program.
+        """
+        with self._lent(asleep) as (worker, set_aside):
+            try:
+                return worker.run_program(request, program, ask.arrays(), stuck=set_aside, **more)
+            except WorkerDied:
+                pass
+            try:
+                return worker.run_program(request, program, ask.arrays(), stuck=set_aside, **more)
+            except WorkerDied as died:
+                died.ours = died.reason != "timeout" and not worker.runs()
+                raise
+
+    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a formula. Raises WorkerDied as ``run_or_try_again`` does."""
+        with self._lock:
+            try:
+                return self.worker.evaluate(request)
+            except WorkerDied:
+                pass
+            try:
+                return self.worker.evaluate(request)
+            except WorkerDied as died:
+                died.ours = not self.worker.runs()
+                raise
+
+    @contextmanager
+    def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
+        """Wait for the worker. Yield the worker, and a function that sets the worker aside for the rest of the block.
+
+        A worker that was set aside ends with the block.
+        """
+        self._lock.acquire()
+        worker = self.worker
+
+        def set_aside() -> None:
+            if worker is self.worker and len(self._aside) < MOST_ASIDE:
+                self._aside.append(worker)
+                self.worker = self._make()
+                self._lock.release()
+                until_end.callback(self._end, worker)
+                until_end.enter_context(asleep())
+
+        with ExitStack() as until_end:
+            try:
+                yield worker, set_aside
+            finally:
+                if worker is self.worker:
+                    self._lock.release()
+
+    def _end(self, worker: Worker) -> None:
+        worker.kill()
+        self._aside.remove(worker)
+
+
+def with_compiled(
+    compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
+) -> dict[str, Any]:
+    """Return the header with the compiler's answer added. If the program did not run, the header is unchanged."""
+    if compiler is None or "fault" in header or "broken" in header:
+        return header
+    made = compiler.compiled(request, program, ask)
+    return header if made is None else header | {"compiled": (made, str(compiler.on))}
