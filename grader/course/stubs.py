@@ -102,7 +102,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Join a paragraph into one line, but keep the lines of a list, and the lines about unit, model and hardware."""
+    """Return a paragraph as one line and an empty line. Lists and paragraphs that begin "Answer " keep their lines."""
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines

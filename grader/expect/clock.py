@@ -84,7 +84,7 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check how much time the overlap of a kind of collectives saves: at least ``at_least`` of the possible saving.
+    """Check that overlapping collectives of one kind saves at least the part ``at_least`` of the time that it can save.
 
     Without overlap, a step takes the time ``work`` plus the time for which the collectives occupy their busiest link.
     With full overlap, a step takes only the longer of these two times. Only the step's time decides. So if two programs
@@ -240,7 +240,7 @@ def _percent(part: float, digits: int) -> str:
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     """Describe how long a collective is exposed.
 
-    ``waits``: whether to add what the collective waits for, and what waits for the collective.
+    ``waits``: whether to name the operation that the collective waits for and the operation that waits for it.
     """
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""

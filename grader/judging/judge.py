@@ -30,7 +30,7 @@ MAX_HELD = 600  # a route or pipeline has at most this many entries: devices tim
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
-    """Return a result for every check, in the exercise's order. ``public``: leave out checks that are not public."""
+    """Return a result for every check, in the exercise's order. ``public``: whether to judge only public checks."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():
@@ -86,7 +86,7 @@ class Together:
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check, without NumPy's warnings, which would be about the learner's values."""
+        """Run the check. Suppress NumPy's warnings, which would be about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -131,7 +131,10 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the first failure on inputs that are not secret, with full details."""
+    """Return the verdict on the runs whose inputs are not secret: the first fault or failure, with full details.
+
+    Return None if the check passes in all of these runs.
+    """
     every = [answer for group in looked_at for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault

@@ -1,7 +1,7 @@
 """Grade submissions without nbgrader's kernels: settings, workers, and stored reports.
 
 Reports are stored by fingerprint below DIR/.shardlings/, which only staff can read. After ``nbgrader autograde`` or
-``shardlings nbgrader grade`` has graded a submission, an unchanged submission is not graded again.
+``shardlings nbgrader grade`` has graded a submission, the submission is graded again only if it changed.
 """
 
 from __future__ import annotations
