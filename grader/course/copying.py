@@ -53,7 +53,7 @@ def reworded(part: Statement, text: str) -> Statement:
 
 
 def alone(part: Statement) -> Statement:
-    """Return an assignment without other statements on its lines, such as a statement after a semicolon."""
+    """Return an assignment without other statements on its lines; return any other statement unchanged."""
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 
 

@@ -53,7 +53,7 @@ def stub(statement: Statement) -> str:
 
 
 def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
-    """Return the imports for a learner: JAX for traced tasks, and the imports of the given code."""
+    """Return a learner's imports: JAX for traced tasks, and imports of the given code; ``import math`` if none."""
     used = needed_imports(parts, used_by=code).splitlines()
     usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"

@@ -165,7 +165,7 @@ def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
 
 
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
-    """Check the step's time in seconds, on the slice ``on="v5e:2x4"`` or else on the slice of the timing call."""
+    """Check that a step takes at most ``at_most`` seconds, on the slice ``on`` or on the slice of the timing call."""
     line = seen.clock(on=on)
     seen.spent.append(BudgetUse("expect_step_time", line.step / 1e12, at_most))
     if seen.measuring or line.step <= at_most * 1e12:
@@ -258,7 +258,7 @@ def _place(file: str | None, line: int | None) -> str:
 
 
 def show_time(picoseconds: float, digits: int = 5) -> str:
-    """Return text such as ``298.97 us``, with ``digits`` digits in total and one to three digits before the point."""
+    """Return text such as ``298.97 us``, in the largest unit that fits, with at most ``digits`` significant digits."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
         if picoseconds >= size:
             return f"{picoseconds / size:.{digits}g} {unit}"

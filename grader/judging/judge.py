@@ -82,7 +82,9 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request). The asks of all answers have equal sizes, ``check_vma`` and ``secret``."""
+        """The first answer's ask (request). The asks of all answers have equal ``secret`` and ``hidden``.
+        If the task is tried with several values of ``check_vma``, the asks also have equal ``check_vma``.
+        """
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
@@ -226,7 +228,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 def verdicts(group: Together) -> list[str]:
     """Return, for the staff, the reason why the check fails in each run; '' for a run that passes.
 
-    Runs on secret inputs are included.
+    Runs on secret inputs are included. If an answer is a fault, return only the first fault.
     """
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
@@ -290,7 +292,7 @@ def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
 
 
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
-    """Return the timeline of a timing call at the sizes that learners see."""
+    """Return a picture of a timing call's timeline at the sizes that learners see; None if there is no such picture."""
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
         return None

@@ -346,8 +346,8 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
     """Compare wrong values, and return counts as ``_alike`` does.
 
     The wrong values must be at equal places in both programs. Where both values are numbers, their errors must be
-    equal. Expected values may depend on random numbers that a program draws. If both programs' expected values differ,
-    only the places of wrong values are compared.
+    equal. Expected values may depend on random numbers that a program draws. If the expected values of the two programs
+    differ, only values that are not numbers are compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0

@@ -119,6 +119,7 @@ def settled(
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.
         arguments: shape, dtype and sharding of each array.
         files: the learner's files.
+        export: traces a function and returns the program as MLIR bytecode.
     Raises ValueDependent.
     """
     found: list[bytes] = []
