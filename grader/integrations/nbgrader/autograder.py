@@ -158,7 +158,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Grade the notebooks ``works`` in the background. ``report`` waits for a report that is not ready."""
+        """Start grading ``works`` in the background if two or more lack a stored report. ``report`` waits for them."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 

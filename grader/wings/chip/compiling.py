@@ -241,7 +241,7 @@ class TpuCompiler:
         return answer if _readable(answer) else None
 
     def _compile(self, asked: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-        """Compile a program. If the worker dies, try again once, in a new worker."""
+        """Compile a program. If the worker dies, but not by a timeout, try again once in a new worker."""
         if problem := compiler_problem():
             raise NoCompiler(problem)
         reason = words = ""

@@ -76,7 +76,7 @@ def compare_all(
 def read_all(
     course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
 ) -> list[Submission]:
-    """Return the readable submissions. For each student without a readable file, print a note with the reason."""
+    """Return the readable submissions. Print notes on students without a readable file."""
     submissions, unread = [], []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
