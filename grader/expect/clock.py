@@ -183,7 +183,7 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs and waste at most the part ``at_most`` of their FLOPs.
+    """Check that the devices do all useful FLOPs, and that at most the part ``at_most`` of all their FLOPs is useless.
 
     In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but useless work.
     As in ``expect_flops``, matmuls and all other arithmetic have separate budgets of equal size.

@@ -202,7 +202,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return made-up values. With ``sign`` -1, floats have other signs and scales, and integers are drawn again."""
+    """Return random values for an argument. ``sign`` -1 gives floats other signs and scales, and other integers."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)

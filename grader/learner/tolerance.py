@@ -68,7 +68,7 @@ def _nothing(*args: Any, **options: Any) -> None:
 
 
 def _known_setting(config: Any, name: str, value: Any) -> None:
-    """Accept a JAX setting without effect. As in JAX, an unknown name raises AttributeError."""
+    """Ignore a learner's change of a JAX setting. As in JAX, an unknown name raises AttributeError."""
     if name not in config.values:
         raise AttributeError(f"Unrecognized config option: {name}")
 

@@ -119,7 +119,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
 
 
 def _way(held: Sequence[Sequence[int | None]]) -> str:
-    """Return the direction of the data and the number of rounds, so that captions of two routes differ.
+    """Return the end of a route's caption: ``, data move 1 device back in each of 3 rounds``.
 
     Args:
         held: the column where each column's data started: once before the first round, and once after each round.

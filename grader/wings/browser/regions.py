@@ -1,4 +1,4 @@
-"""The parts of the page as HTML by name. Listeners get a call after each change."""
+"""The parts of the page as HTML by name. Functions given to ``Regions.listen`` are called after each change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Regions:
     """HTML parts by name, each with the number of its last change. Threads may share a ``Regions`` object.
 
     Attributes:
-        closed: whether the page was closed, so that listeners must end.
+        closed: whether the page was closed, so that threads that wait for changes must end.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Regions:
             return self._number, {name: self._texts[name] for name, at in self._changed.items() if at > number}
 
     def listen(self, wake: Callable[[], object]) -> Callable[[], None]:
-        """Call ``wake`` after each change, from any thread. Return a function that ends these calls."""
+        """Call ``wake`` after each change, from any thread. Return a function that, once called, ends these calls."""
         with self._lock:
             self._wake.add(wake)
 
