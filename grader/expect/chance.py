@@ -1,4 +1,4 @@
-"""Check random numbers."""
+"""Check that arrays of random numbers are independent of each other."""
 
 from __future__ import annotations
 
