@@ -1,4 +1,4 @@
-"""Validation of declarations: each function takes an author's value and returns it, or raises AuthorError.
+"""Validation of declarations: each function takes an author's value, and raises AuthorError if it is invalid.
 
 ``exercise`` calls these functions while an author's file is executed, so that ``course`` can report the line of the
 declaration.

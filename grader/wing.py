@@ -106,7 +106,10 @@ def for_notebooks() -> dict[str, str]:
 
 
 def install(extra: str = "") -> str:
-    """Return the command that installs this checkout with an extra; a package index may have another ``shardlings``."""
+    """Return text with the command that installs this checkout with an extra.
+
+    The command names no package index, because an index may have a different package ``shardlings``.
+    """
     return f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'"
 
 

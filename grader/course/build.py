@@ -116,7 +116,7 @@ def _digest(path: Path) -> str:
 
 
 def _set_aside(root: Path, path: str) -> str:
-    """Move a file out of ``exercises/`` to an unused path below ``root``. Return the new path."""
+    """Move a file out of ``exercises/`` to an unused path in ``exercises.bak/``. Return its path below ``root``."""
     place, number = root / KEPT / path, 1
     while os.path.lexists(place):
         place, number = (root / KEPT / path).with_name(f"{Path(path).name}.{number}"), number + 1

@@ -75,8 +75,8 @@ class Config(Strict):
     """The content of course.yaml. ``seed`` is secret and absent from learners' files.
 
     ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``build`` writes
-    ``handed_out``: fingerprints of untouched stubs and notebooks. ``statement_words`` limits the words of a statement
-    before ``## Going further``, for ``verify``; None is no limit.
+    ``handed_out``: fingerprints of untouched stubs and notebooks. ``verify`` reports a statement with more than
+    ``statement_words`` words before ``## Going further``; None is no limit.
     """
 
     name: str

@@ -28,7 +28,7 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Remove ``by`` blanks at the start of an expression's second and later lines, unless this changes the meaning."""
+    """Remove ``by`` spaces at the start of all lines but the first, unless this changes the expression's value."""
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
@@ -48,12 +48,12 @@ def specification(part: Statement) -> str:
 
 
 def reworded(part: Statement, text: str) -> Statement:
-    """Return a statement of ``part``'s kind with the source ``text``."""
+    """Return a statement with the source ``text`` and the kind of ``part``."""
     return Statement(part.kind, syntax.parse(text).body[0], text)
 
 
 def alone(part: Statement) -> Statement:
-    """Return an assignment without other statements on its lines, such as a statement after a semicolon."""
+    """Return an assignment without other statements on its lines; return any other statement unchanged."""
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 
 
@@ -66,7 +66,7 @@ def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
-    """Return the source of a call with the author's positional arguments, and with ``keywords`` as its keywords."""
+    """Return the source of a call: the author's function and positional arguments, then ``keywords``."""
     arguments = [*(copied(part, a) for a in call.args), *keywords]
     return f"{copied(part, call.func)}({', '.join(arguments)})"
 

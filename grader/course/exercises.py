@@ -156,13 +156,13 @@ def data_in(folder: Path) -> str:
 
 
 def _proofs(exercise: Exercise) -> int:
-    """Return how many checks, misconceptions and alternatives the exercise has: the items of a grading file."""
+    """Return the number of checks, misconceptions and alternatives: the items that a grading file may declare."""
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 
 @contextlib.contextmanager
 def _importable(space: types.ModuleType, name: str) -> Iterator[None]:
-    """Let ``from NAME import ...`` find the module ``space`` during the block."""
+    """Make ``import NAME`` and ``from NAME import ...`` use the module ``space`` during the ``with`` block."""
     with _NAMED:
         before = sys.modules.get(name)
         sys.modules[name] = space

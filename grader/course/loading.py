@@ -105,7 +105,7 @@ class Course:
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return (exercises that ``name`` means, None); for a part such as a task, (its exercise, its full name).
+        """Return (exercises, None) if ``name`` means exercises, ([exercise], part) if it means a part of an exercise.
 
         Args:
             parts: returns the names of an exercise's parts, such as tasks or questions; ``name`` may be a unique prefix

@@ -22,8 +22,8 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (the message suggests a name), or several names begin with ``name``, which ends
-            within a word.
+        CourseError: no name matches (the message suggests a name), or ``name`` ends within a word and several names
+        begin with it.
     """
     if name in names:
         return [name]

@@ -38,7 +38,7 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Rename the misconception's function to the task's name.
+    """Return the code ``body`` with the misconception or alternative in place of the task's solution.
 
     If the misconception calls the task, add the solution as ``right_TASK``.
     """

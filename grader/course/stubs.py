@@ -53,7 +53,7 @@ def stub(statement: Statement) -> str:
 
 
 def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
-    """Return the imports for a learner: JAX for traced tasks, and the imports of the given code."""
+    """Return a learner's imports: JAX for traced tasks, and imports of the given code; ``import math`` if none."""
     used = needed_imports(parts, used_by=code).splitlines()
     usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
@@ -102,7 +102,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Join a paragraph into one line, but keep the lines of a list, and the lines about unit, model and hardware."""
+    """Return a paragraph as one line and an empty line. Lists and paragraphs that begin "Answer " keep their lines."""
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines

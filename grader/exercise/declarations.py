@@ -191,7 +191,9 @@ def judged_calls(checks: Iterable[Check]) -> list[Call]:
 
 @dataclass(frozen=True, eq=False)
 class Misconception:
-    """A known wrong answer. The docstring of ``fn`` is the hint; the body is a wrong solution, which must fail checks.
+    """A known wrong answer to a question, or a known wrong solution of a task, which must fail the checks ``fails``.
+
+    The docstring of ``fn`` is the hint.
 
     ``form_of``: the name of another misconception, if this mistake is a variant of it. ``gives``: a function that takes
     the arguments of the first check in ``fails``, and raises Failure if this mistake cannot give the program's results.

@@ -180,9 +180,9 @@ class Question:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """Return what a function of the author or of a misconception answers for the numbers that a learner got.
+        """Return the answer of ``fn``, a function of the author or of a misconception, for a learner's numbers.
 
-        For a choice question, the learner's draw contains the order of the options, which the function does not get.
+        For a choice question, ``drawn`` also contains the order of the options, which the function does not get.
         """
         return fn(**{name: drawn[name] for name in self.params})
 

@@ -1,4 +1,4 @@
-"""Check random numbers."""
+"""Check that arrays of random numbers are independent of each other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
     """Check that no two arrays of random numbers are nearly equal, even after one array is shifted or mirrored.
 
     A Fourier transform gives the correlation of two arrays for all cyclic shifts at once. For independent arrays of n
-    numbers, the correlation is 0 with a spread of 1/sqrt(n). If two arrays
-    have half of their numbers in common, the correlation is about 1/2.
+    numbers, the correlation is 0 with a spread of 1/sqrt(n). If two arrays have half of their numbers in common, the
+    correlation is about 1/2.
 
     Args:
         arrays: arrays of one shape, by their names in messages, such as "device 2 in step 1".

@@ -84,7 +84,7 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check how much time the overlap of a kind of collectives saves: at least ``at_least`` of the possible saving.
+    """Check that overlapping collectives of one kind saves at least the part ``at_least`` of the time that it can save.
 
     Without overlap, a step takes the time ``work`` plus the time for which the collectives occupy their busiest link.
     With full overlap, a step takes only the longer of these two times. Only the step's time decides. So if two programs
@@ -165,7 +165,7 @@ def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
 
 
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
-    """Check the step's time in seconds, on the slice ``on="v5e:2x4"`` or else on the slice of the timing call."""
+    """Check that a step takes at most ``at_most`` seconds, on the slice ``on`` or on the slice of the timing call."""
     line = seen.clock(on=on)
     seen.spent.append(BudgetUse("expect_step_time", line.step / 1e12, at_most))
     if seen.measuring or line.step <= at_most * 1e12:
@@ -183,7 +183,7 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs and waste at most the part ``at_most`` of their FLOPs.
+    """Check that the devices do all useful FLOPs, and that at most the part ``at_most`` of all their FLOPs is useless.
 
     In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but useless work.
     As in ``expect_flops``, matmuls and all other arithmetic have separate budgets of equal size.
@@ -240,7 +240,7 @@ def _percent(part: float, digits: int) -> str:
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     """Describe how long a collective is exposed.
 
-    ``waits``: whether to add what the collective waits for, and what waits for the collective.
+    ``waits``: whether to name the operation that the collective waits for and the operation that waits for it.
     """
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
@@ -258,7 +258,7 @@ def _place(file: str | None, line: int | None) -> str:
 
 
 def show_time(picoseconds: float, digits: int = 5) -> str:
-    """Return text such as ``298.97 us``, with ``digits`` digits in total and one to three digits before the point."""
+    """Return text such as ``298.97 us``, in the largest unit that fits, with at most ``digits`` significant digits."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
         if picoseconds >= size:
             return f"{picoseconds / size:.{digits}g} {unit}"

@@ -72,7 +72,7 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record each collective's maximum number of runs, or the minimum number if the maximum equals the budget."""
+    """Record each collective's largest number of runs, or its smallest number if the largest equals the budget."""
     for kind, budget in budgets.items():
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names

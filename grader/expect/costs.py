@@ -73,7 +73,7 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
 
 
 def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 0) -> None:
-    """Check that matmuls, and separately all other arithmetic, cost at most this many FLOPs per device, on any path.
+    """Check that the matmuls of a device cost at most ``at_most`` FLOPs, on any path.
 
     Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a separate budget of
     ``at_most`` FLOPs, so a matmul that is written in another way gains nothing.
@@ -102,7 +102,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
 
 
 def expect_other_flops(seen: Seen, *, at_most: float) -> None:
-    """Check that arithmetic besides matmuls costs at most this many FLOPs per device, on any path."""
+    """Check that arithmetic besides matmuls costs at most ``at_most`` FLOPs per device, on any path."""
     if seen.measuring:
         return
     flops, dots = seen.flops.most, seen.dot_flops.most

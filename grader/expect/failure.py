@@ -41,7 +41,7 @@ class Failure(Exception):
             public checks on public data.
         wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
         compared: for checks of values, the compared values. ``compared`` never leaves the judge.
-        spread: the largest fraction by which the data of two failures may differ if both show one mistake.
+        spread: two failures show one mistake only if their numbers differ by at most this fraction of the larger.
         of: the name of the result, or the part of the program that a budget counts, such as "over x in the backward
             pass". Two failures show one mistake only if their ``of`` are equal.
         others: the failures of other results, if one comparison checked several results.

@@ -59,9 +59,9 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
-    """Return the operations named ``what``, but only those collectives that ``seen`` contains.
+    """Return the program's dependency graph, and the indices of the operations named ``what`` in it.
 
-    Raises Failure if there is no operation of this name.
+    Collectives that ``seen`` does not contain are left out. Raises Failure if no operation is left.
     """
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")

@@ -181,7 +181,7 @@ def _model(model: str) -> None:
 
 
 def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
-    """Return bytes/s out of one device in one direction: a link's one-way bandwidth times the number of axes."""
+    """Return bytes/s that leave one device in one direction: ``axes`` times a TPU's link, or a GPU's egress."""
     check_topology(topology)
     row = lookup(chip)
     if isinstance(row, Gpu):

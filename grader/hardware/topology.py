@@ -74,7 +74,7 @@ def largest_slice(chip: str | Chip) -> tuple[int, ...]:
 
 @functools.cache
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
-    """Return every available slice as the number of chips along each axis, sorted.
+    """Return every available slice, each as its numbers of chips along the axes, in ascending order.
 
     A 3D torus has the slices in ``SMALL_SLICES``, and all slices that consist of whole cubes and fit into the largest
     slice.

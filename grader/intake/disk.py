@@ -51,7 +51,7 @@ class File:
 
 
 def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
-    """Return a folder's entries, sorted by name, without entries that are never part of a submission."""
+    """Return a folder's entries, sorted by name, except entries that never belong to a submission."""
     try:
         with os.scandir(folder) as entries:
             return sorted((e for e in entries if not is_skipped(e.name)), key=lambda e: e.name)

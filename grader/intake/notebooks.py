@@ -54,7 +54,7 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """Empty the outputs and attachments in a notebook's JSON: plots are many times larger than the code.
+    """Return a notebook's JSON. In a long notebook, empty the outputs, attachments and widgets, to keep only the code.
 
     Raises Refused if skipping the outputs would take too long.
     """
@@ -185,8 +185,8 @@ _SKIP = re.compile(
 def neutralise(text: str) -> tuple[str, list[str]]:
     """Replace IPython's syntax in a cell. Return the cell's new code, and the lines that were left out.
 
-    A cell of valid Python does not change. A cell in a language other than Python becomes empty. Any other cell keeps
-    its line numbers.
+    A cell of valid Python, or of more than MAX_CELL characters, does not change. A cell in a language other than Python
+    becomes empty. Any other cell keeps its line numbers.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []

@@ -79,10 +79,9 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return exercise -> source.
+    """Return two dicts: exercise -> source to grade, and candidate -> (exercise -> name of the source used instead).
 
-    The second dict has an entry for each unused candidate that a learner changed: exercise -> name of the source used
-    instead.
+    The second dict has an entry for each candidate that a learner changed and that is not used.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -97,7 +96,7 @@ def _chosen(
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Move the best candidate to the front.
+    """Return the candidates with the best candidate first.
 
     Files that a learner changed come before unchanged files, then the lowest rank decides.
     """

@@ -19,7 +19,7 @@ from grader.intake.times import student_in
 def names_in(
     place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
 ) -> Iterator[tuple[str, str]]:
-    """Yield (file, name) for each student whom a graded file of a submission names.
+    """Yield (file, student's name) for the graded files, their folders and zips, and stamps; the name is '' for none.
 
     Args:
         place: the student's submission.

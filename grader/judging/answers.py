@@ -178,9 +178,8 @@ def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question in one sentence: ``flops: How many FLOPs has a step?``.
 
     If the author gave the question a title, the result has the title in place of the sentence. Without a title, the
-    first sentence of the
-    rendered text that ends in a question mark is used. If no sentence ends in a question mark, the text's first
-    sentence is used. If the text cannot be rendered, return only the variable's name.
+    first sentence of the rendered text that ends in a question mark is used. If no sentence ends in a question mark,
+    the text's first sentence is used. If the text cannot be rendered, return only the variable's name.
     """
     if question.title:
         return f"{question.name}: {question.title}"

@@ -30,7 +30,7 @@ MAX_HELD = 600  # a route or pipeline has at most this many entries: devices tim
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
-    """Return a result for every check, in the exercise's order. ``public``: leave out checks that are not public."""
+    """Return a result for every check, in the exercise's order. ``public``: whether to judge only public checks."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():
@@ -82,11 +82,13 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request). The asks of all answers have equal sizes, ``check_vma`` and ``secret``."""
+        """The first answer's ask (request). The asks of all answers have equal ``secret`` and ``hidden``.
+        If the task is tried with several values of ``check_vma``, the asks also have equal ``check_vma``.
+        """
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check, without NumPy's warnings, which would be about the learner's values."""
+        """Run the check. Suppress NumPy's warnings, which would be about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -131,7 +133,10 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the first failure on inputs that are not secret, with full details."""
+    """Return the verdict on the runs whose inputs are not secret: the first fault or failure, with full details.
+
+    Return None if the check passes in all of these runs.
+    """
     every = [answer for group in looked_at for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
@@ -223,7 +228,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 def verdicts(group: Together) -> list[str]:
     """Return, for the staff, the reason why the check fails in each run; '' for a run that passes.
 
-    Runs on secret inputs are included.
+    Runs on secret inputs are included. If an answer is a fault, return only the first fault.
     """
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
@@ -287,7 +292,7 @@ def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
 
 
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
-    """Return the timeline of a timing call at the sizes that learners see."""
+    """Return a picture of a timing call's timeline at the sizes that learners see; None if there is no such picture."""
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
         return None

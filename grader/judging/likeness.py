@@ -13,12 +13,14 @@ from grader.judging.seen import Answered, Finding
 from grader.wire.frames import wide
 
 Pairs = Sequence[tuple[Finding, Finding | None]]
-"""What two programs show for equal asks. The second is None if the second program was not asked."""
+"""What two programs show for equal asks. The second entry is None if the second program was not asked."""
 
 
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
-    """Return each finding of the first program for this task, with the second program's finding for an equal
-    request."""
+    """Return pairs for this task: a finding of the first program, and the second's finding for an equal request.
+
+    The second entry of a pair is None if the second program got no equal request.
+    """
     others = {answer.ask.same: answer.finding for answer in other}
     return [(a.finding, others.get(a.ask.same)) for a in one if a.ask.task == task]
 

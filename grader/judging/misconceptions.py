@@ -45,9 +45,9 @@ class Shown:
         return list(chain.from_iterable(found for _, found in self._runs(check)))
 
     def first_failure(self, check: Check) -> tuple[list[Ask], list[Found]]:
-        """Return the asks of the first run that fails a check, and what the check finds; empty lists if all runs pass.
+        """Return the asks of the first run that fails a check, and what the check finds; ([], []) if all runs pass.
 
-        If a timing call fails, the asks (requests to the submission) include the ask of the call that it times.
+        An ask is one request to a submission. If a timing call fails, the ask of the call that it times is included.
         """
         for group, found in self._runs(check):
             if any(found):
@@ -113,8 +113,7 @@ def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown:
     """Yield the misconceptions that may fit, judged by the submission's first run that fails the check.
 
     A form of a misconception (a program with the mistake) is ignored here if it has more or fewer findings than the
-    submission, since
-    ``_possible_forms`` may drop the form.
+    submission, since ``_possible_forms`` may drop the form.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
@@ -156,10 +155,10 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> tuple[int, float]:
-    """Return how many of four properties agree: the failed checks, all collectives, all matmuls, all results.
+    """Return how many of four properties agree, and a fraction that breaks ties.
 
-    The second number is the fraction of collectives that both programs share. It decides between misconceptions that
-    agree in equally many properties.
+    The properties are the failed checks, all collectives, all matmuls and all results. The fraction is the part of the
+    collectives that both programs share.
     """
     pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
     same_checks = failed == set(misconception.fails) & results.keys()
@@ -255,7 +254,7 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 
 
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if no finding of one run disagrees, so that ``_same_way`` may still be True for all runs."""
+    """Return True if no finding in one run contradicts the other program's finding, so ``_same_way`` may still hold."""
     return _agreement(submitted, mistaken) is not None
 
 
@@ -268,7 +267,7 @@ def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[i
 
 
 def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
-    """Return the sums of counts as ``_alike`` returns them; None if a place disagrees."""
+    """Return the sums of the pairs of counts that ``_alike`` returns; None if a place disagrees."""
     agreed = undefined = 0
     for same, open_ in counts:
         if same is None:
@@ -328,12 +327,12 @@ def _same_finding(one: Failure, other: Failure) -> bool:
 
 
 def _says(reason: str) -> str:
-    """Return the words of a reason, without lines, numbers and shapes."""
+    """Return the words of a reason, without line numbers, other numbers and shapes."""
     return re.sub(r"[^a-z]+", " ", re.sub(r"line \d+|\S*\d\S*( ?[a-zA-Z%]+\b)?", " ", reason.lower())).strip()
 
 
 def _numbers(reason: str) -> list[float]:
-    """Return the numbers of a reason, without the numbers of lines, devices and shapes."""
+    """Return the numbers in a reason, except the numbers of lines, devices (``x=1``) and shapes (``[3, 4]``)."""
     return [float(n) for n in re.findall(r"(?<![\w.=])\d+(?:\.\d+)?", re.sub(r"line \d+|\[.*?\]|\(.*?\)", "", reason))]
 
 
@@ -347,8 +346,8 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
     """Compare wrong values, and return counts as ``_alike`` does.
 
     The wrong values must be at equal places in both programs. Where both values are numbers, their errors must be
-    equal. Expected values may depend on random numbers that a program draws. If both programs' expected values differ,
-    only the places of wrong values are compared.
+    equal. Expected values may depend on random numbers that a program draws. If the expected values of the two programs
+    differ, only values that are not numbers are compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0

@@ -53,7 +53,7 @@ class _Matching:
 
     Attributes:
         sums: pairs of sizes of flat arrays into which several arguments may be concatenated.
-        follows: pairs of sizes that result from slices and concatenations earlier in both programs, such as T - 1.
+        follows: pairs of sizes, such as T - 1, that earlier slices, concatenations, windows or collectives made.
     """
 
     small: Operations

@@ -186,7 +186,7 @@ def _wanted(ask: Ask) -> list[Outcome]:
 
 
 def reference_outcome(task: Task, args: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of the author's function. An error is an outcome too."""
+    """Return the outcome of the author's function: its value, or the error that it raised."""
     try:
         return Outcome(value=decode(encode(task.fn(**args))))
     except Exception as error:

@@ -93,7 +93,10 @@ def _absent(package: str) -> Iterator[None]:
 
 @functools.cache
 def _registry() -> pint.UnitRegistry:
-    """Return the registry. The slow import of pint (1/3 s) is in this function, because most commands read no unit."""
+    """Return pint's registry with the course's units.
+
+    Most commands read no unit, so only this function imports pint, which takes 1/3 s.
+    """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint
 
@@ -177,7 +180,7 @@ RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """An answer that was read.
+    """An answer to a number question, read as a value with a dimension.
 
     Attributes:
         value: the answer in the course's base units (seconds, bytes, FLOP, tokens and their ratios).

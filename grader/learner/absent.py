@@ -91,7 +91,7 @@ def stood_in(
 
 
 def guarded_lines(text: str) -> set[int]:
-    """Return the lines inside ``try`` statements that have an ``except``."""
+    """Return the lines in the bodies of ``try`` statements that have an ``except``."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         tries = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and n.handlers]
         return {line for n in tries for s in n.body for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}

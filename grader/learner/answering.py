@@ -36,9 +36,9 @@ MAX_COMPOSED, MAX_ENTRIES = 4, 64
 
 
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
-    """Answer one ask. The answer is a dict with one key: ``program`` (the blob), ``values``, ``raw`` or ``fault``.
+    """Answer one ask. Return a dict with one key (``program``, ``values``, ``raw`` or ``fault``), and a list of blobs.
 
-    The caller must be inside ``tolerant_jax``.
+    The list holds the program's bytecode, or is empty. The caller must be inside ``tolerant_jax``.
     """
     state = program.state_for(ask)
     if state is not None:

@@ -57,12 +57,13 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """Return a namespace with the task that ``ask`` requests, and whether a mesh was set; None for a source without
-        chunks.
+        """Return the namespace in which to answer ``ask`` (a request to the source), and whether a mesh was set.
 
-        Return the state after the chunk ``ask["after"]``, after which the ask's exercise is checked. If a later chunk
-        redefines the task, return the state after the last definition. If the notebook never checks the exercise,
-        return the state after the last chunk.
+        Return None for a source without chunks. Otherwise, choose the namespace by these rules:
+
+        - Use the state after the chunk ``ask["after"]``, after which the learner checks the exercise.
+        - If a later chunk redefines the task, use the state after the last definition.
+        - If the notebook never checks the exercise, use the state after the last chunk.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:

@@ -119,6 +119,7 @@ def settled(
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.
         arguments: shape, dtype and sharding of each array.
         files: the learner's files.
+        export: traces a function and returns the program as MLIR bytecode.
     Raises ValueDependent.
     """
     found: list[bytes] = []
@@ -201,7 +202,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return made-up values. With ``sign`` -1, floats have other signs and scales, and integers are drawn again."""
+    """Return random values for an argument. ``sign`` -1 gives floats other signs and scales, and other integers."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)

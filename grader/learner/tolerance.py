@@ -68,7 +68,7 @@ def _nothing(*args: Any, **options: Any) -> None:
 
 
 def _known_setting(config: Any, name: str, value: Any) -> None:
-    """Accept a JAX setting without effect. As in JAX, an unknown name raises AttributeError."""
+    """Ignore a learner's change of a JAX setting. As in JAX, an unknown name raises AttributeError."""
     if name not in config.values:
         raise AttributeError(f"Unrecognized config option: {name}")
 
@@ -114,7 +114,7 @@ def _anywhere(own: Callable) -> Callable:
 
 @contextlib.contextmanager
 def mesh_contexts_left() -> Iterator[None]:
-    """Exit mesh contexts that learner code entered and left open (``jax.set_mesh(mesh)``, ``mesh.__enter__()``)."""
+    """After the block, exit the mesh contexts that learner code left open (``jax.set_mesh``, ``mesh.__enter__()``)."""
     depth = len(thread_resources.stack)
     try:
         with jax.set_mesh(None):  # type: ignore[arg-type]

@@ -126,7 +126,10 @@ def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
 
 @lru_cache(1000)
 def _ratio(actual: str, expected: str) -> float | None:
-    """Return the given answer divided by the right answer, or None if this quotient is not positive."""
+    """Return the given answer divided by the right answer.
+
+    Return None if an answer cannot be read, if the kinds of quantity differ, or if the quotient is not positive.
+    """
     try:
         given = parse(actual.removeprefix("read as "), "")
         right = parse(expected, "")
@@ -156,7 +159,7 @@ def _answers(exercise: str, name: str, question: _QuestionAnswers) -> Answers:
 
 
 def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, ...]:
-    """Return the misconceptions, the most common first, with the letters a, b, c, ..."""
+    """Return the misconceptions, the most common first, marked with the letters a, b, c, ..."""
     ranked = sorted(question.students, key=lambda name: (-len(question.students[name]), name))
     found = []
     for number, name in enumerate(ranked):

@@ -83,7 +83,7 @@ def _is_drawable(pairs: Sequence[tuple[int, int]], count: int) -> bool:
 
 
 def sent_to(collective: Collective) -> list[tuple[int, int]]:
-    """Return the distinct (sender, receiver) pairs of a collective."""
+    """Return the (sender, receiver) pairs of a collective's arrows; for an all-to-all, each pair of devices once."""
     groups = [tuple(group) for group in collective.groups]
     if collective.kind == "permute":
         return [(group[0], group[1]) for group in groups if len(group) == 2]

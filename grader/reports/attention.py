@@ -127,8 +127,8 @@ def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
 def _not_found(report: Report, extensions: Collection[str]) -> str:
     """Return a reason for review, or ''.
 
-    A report with notes needs review if required exercises are missing. A report with a note about a link always needs
-    review.
+    A report needs review if no exercise was handed in, if it has notes and required exercises are missing, or if it
+    has a note about a link.
     """
     required = [e for e in report.exercises if e.exercise not in extensions]
     missing = [e.exercise for e in required if not e.handed_in]

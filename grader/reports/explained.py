@@ -46,8 +46,8 @@ class Explained:
         live: the largest number of bytes that a device holds at once, by liveness analysis.
         stored: an estimate of ``live`` on a TPU, which stores some values in bfloat16; 0 without a timeline.
         flops, dot_flops: arithmetic of one device, in total and in matmuls.
-        routes: the data that the program's permutes pass on from round to round.
-        pipelines: for the data that permutes send, the entries of arguments from which devices compute the data.
+        routes: data that permutes send from device to device, round by round.
+        pipelines: for data that permutes send, the entries of arguments from which each device computes the data.
         elsewhere: the program's result on devices that are not simulated; empty if the user named no such devices.
         measured: the program's time on the devices of ``elsewhere``, if the program has a timeline.
         predicted: the time that the learner predicted.
@@ -99,7 +99,7 @@ class Explained:
 
     @property
     def roofline(self) -> Roofline | None:
-        """The program on the rooflines of its timeline's chip; None if it has no timeline or no arithmetic."""
+        """The program on the rooflines of its timeline's chip; None without a timeline, matmuls or a known chip."""
         return roofline_of(self.timeline, sum(sent.most for sent in self.traffic.values())) if self.timeline else None
 
     @property
@@ -123,7 +123,7 @@ def show_sizes(sizes: Mapping[str, int]) -> str:
 
 
 def as_data(explained: Explained) -> dict[str, Any]:
-    """Return all facts as JSON data."""
+    """Return the facts as JSON data, without measured and predicted times. With a fault, no other facts are known."""
     data: dict[str, Any] = {name: getattr(explained, name) for name in ("exercise", "task")}
     data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
     if explained.fault is not None:

@@ -22,7 +22,7 @@ from grader.reports.timelines import place
 
 
 def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
-    """Print a heading and a line for every fact. If ``drawn`` is True, also draw the rounds and the timeline."""
+    """Print a heading and a line for every fact. If ``drawn``, also draw the rounds, the timeline and the rooflines."""
     paper = Paper(console)
     paper.line(paper.text(explained.title, "bold"))
     if explained.fault is not None:

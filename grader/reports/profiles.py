@@ -26,8 +26,7 @@ def profiles_text(one: Timeline, other: Timeline) -> str:
 
 
 def other_profile(line: Timeline) -> str:
-    """Return the profile to compare with the timeline's profile: for the profile "ideal" the chip's own profile, for
-    all others "ideal"."""
+    """Return the chip's own profile if the timeline has the profile "ideal", else "ideal"."""
     return line.chip if line.profile == CHECKED else CHECKED
 
 

@@ -52,7 +52,7 @@ class Roofline:
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Return a point for each distinct matmul (by line and size), and last a point for the step.
+    """Return a point for each distinct matmul (by line and size), at most MOST, and last a point for the step.
 
     Args:
         sent: bytes that a device sends in the step. If this number is 0 or infinite, the step has no point.

@@ -1,4 +1,4 @@
-"""The data that permutes pass on, round by round: where they started, or from which entries they were computed.
+"""Tables of permuted data: for each round and device, where the data started, or from which entries they were computed.
 
 The data of a ring (``Route``) are labelled with the device where they started. The data of a pipeline (``Pipeline``)
 change on each device, and are labelled with the entries of the argument from which they were computed.
@@ -119,7 +119,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
 
 
 def _way(held: Sequence[Sequence[int | None]]) -> str:
-    """Return the direction of the data and the number of rounds, so that captions of two routes differ.
+    """Return the end of a route's caption: ``, data move 1 device back in each of 3 rounds``.
 
     Args:
         held: the column where each column's data started: once before the first round, and once after each round.
@@ -139,7 +139,10 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
 
 
 def _started(source: int | None, names: Sequence[str], before: Sequence[int | None], device: int) -> Cell:
-    """Return a ring's cell. The data came from the nearest device that had them in the round ``before``."""
+    """Return a cell of a ring's table: the device where the data started, and the device that sent the data.
+
+    The sender is the nearest device that had the data in the round ``before``.
+    """
     if source is None:
         return Cell("0s", "holds zeros", None)
     count = len(before)

@@ -228,7 +228,7 @@ def cut_text(cut: Cut) -> str:
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Merge neighbouring bars of one kind that are narrower than ``least``.
+    """Return the bars, with neighbouring bars of one kind merged if they are narrower than ``least``.
 
     Readers could not distinguish bars narrower than ``least``.
     """

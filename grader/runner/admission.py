@@ -31,7 +31,7 @@ RAGGED = "ragged_all_to_all"  # the only admitted custom call, as JAX and ``Coll
 # Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 TRANSPOSE = re.compile(r"(?:^|[/(])transpose\(")
-"""Found in the name of an operation that JAX made by transposing, as in ``jvp(f)/transpose(jvp(f))/psum``."""
+"""Matches the name of an operation that JAX made by transposing, as in ``jvp(f)/transpose(jvp(f))/psum``."""
 STABLEHLO = """
 abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate
 constant convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice
@@ -87,7 +87,7 @@ def walk(op: Any) -> Iterator[Any]:
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
-    """Yield the operations of a module, each one after a check that programs may use it.
+    """Check each operation of a module, then yield it.
 
     Args:
         files: names of the learner's files. A refusal names the line in these files.

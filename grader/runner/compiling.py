@@ -133,7 +133,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Return the module in the form in which JAX lowers a function, so that JAX handles arguments and results."""
+    """Return ``module`` in the form of a function that JAX has lowered, so that JAX handles arguments and results."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -157,7 +157,9 @@ def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], sharding
 
 
 def checked_memory(compiled: Any, devices: int) -> int:
-    """Return bytes of temporaries per device. Raises ProgramRefused if the devices' total exceeds MAX_MEMORY."""
+    """Return bytes of temporaries per device.
+    Raises ProgramRefused if arguments, results and temporaries of all devices together exceed MAX_MEMORY.
+    """
     memory = compiled.memory_analysis()
     if memory is None:
         return 0

@@ -40,7 +40,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on operand ``number`` of an operation."""
+    """Yield the values that directly depend on an operation's operand number ``number``."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:
@@ -55,7 +55,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on the value that a region returns at position ``number``."""
+    """Yield the values that directly depend on the value at position ``number`` that a region returns."""
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:

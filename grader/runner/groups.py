@@ -33,7 +33,7 @@ def sent_bytes(kind: str, size: int, members: int) -> int:
 
 
 def sent_in_group(kind: str, size: int, members: int) -> Interval:
-    """Return the bytes that devices of a group send. In a broadcast, the last device of the chain sends nothing."""
+    """Return the bytes that each device of a group sends. In a broadcast, the chain's last device sends nothing."""
     most = sent_bytes(kind, size, members)
     return Interval(0 if kind == "broadcast" else most, most)
 

@@ -60,7 +60,7 @@ def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
     """Yield every instruction of the compiled program, once for each call path to it.
 
     Args:
-        costed: whether to count the operands that are data, which means that they depend on the program's arguments.
+        costed: whether to set ``Visit.data``, the number of operands that may depend on the program's arguments.
     """
     computations, entry = parse(hlo)
     return _Walk(computations, costed).computation(entry, Interval.of(1), (), [])

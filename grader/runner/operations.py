@@ -43,10 +43,10 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 def attributes_of(op: Any) -> str:
-    """Return an operation's attributes, sorted by name, then the operations that it applies to single elements.
+    """Return as text an operation's attributes, sorted by name, then the operations that it applies to single elements.
 
-    For a constant, return only the kind of value (``_kind_of_constant``), because numbers such as 1/N may change with
-    sizes.
+    Attributes in READ_APART are left out. For a constant, return only the kind of value (``_kind_of_constant``),
+    because numbers such as 1/N may change with sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -92,7 +92,7 @@ class _TooManyOperations(Exception):
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
-    """Return the operations of a module, or None if there are more than ``MAX_OPERATIONS`` or too many values or uses.
+    """Return the operations of a module, or None if the inlined program exceeds a limit such as ``MAX_OPERATIONS``.
 
     Args:
         compared: whether to keep the operations' attributes, which a comparison of two programs needs.

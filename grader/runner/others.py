@@ -1,10 +1,10 @@
 """Replacement values for an array, used to find out which results depend on an operation's result.
 
 Replacement values stay in the array's range, so that indices mostly stay valid and nothing overflows. Floats do not
-exceed the array's largest magnitude. Integers stay between the smallest and the largest integer if these differ. An
-element keeps its value only by chance. The replacement values depend on the element, on the device and on a *salt*, a
-number that selects the noise. So a mean, a norm, a scale or a shift cannot cancel all changes. NaN and infinite values
-become finite.
+exceed the array's largest magnitude. Integers stay between the smallest and the largest integer if these differ.
+Booleans are inverted. An element keeps its value only by chance. The replacement values depend on the element, on the
+device and on a *salt*, a number that selects the noise. So a mean, a norm, a scale or a shift cannot cancel all
+changes. NaN and infinite values become finite.
 """
 
 from __future__ import annotations

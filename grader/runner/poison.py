@@ -95,7 +95,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
 def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
-    """Run the program with noise made from ``salt`` in operation ``number``; return each step's results as shards."""
+    """Run the program with noise from ``salt`` in operation ``number``. Return each step's results, shard by shard."""
     fresh, count = iter(values), len(compiled.shardings) - 2
     arguments, found = [next(fresh) for _ in range(count)], []
     for step in range(steps.count):
@@ -132,7 +132,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Return an executable whose last two arguments are integers: the operation to change and a selector of values."""
+    """Return an executable with two more integer arguments: the number of the operation to change, and the salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -159,10 +159,10 @@ class Salt:
 class PoisonedModule:
     """A canonical module, changed in place.
 
-    Functions and ``shard_map`` bodies that contain operations of the kind ``what`` get two integer arguments in
-    addition to their own. The first of the two is the number of the operation to change, counted from the function's
-    first operation of the kind. The second is a *salt*, a number that selects the replacement values and differs
-    between the devices of a ``shard_map``.
+    Functions and ``shard_map`` bodies that contain operations of the kind ``what`` get integer arguments in addition to
+    their own. The first is the number of the operation to change, counted from the function's first operation of the
+    kind. The second is a *salt*, a number that selects the replacement values. A ``shard_map`` body also gets the
+    device's position, which makes the salt differ between devices.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:

@@ -131,7 +131,7 @@ REUSES = 20
 def _context() -> Any:
     """Return an MLIR context.
 
-    A context is slow to create and grows with each program, so each context serves 20 programs.
+    A context is slow to create and grows with each use, so a context is used again only REUSES times.
     """
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:

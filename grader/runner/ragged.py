@@ -33,7 +33,7 @@ API = 4  # version of XLA's custom calls in which backend_config is a dictionary
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Remove all attributes but the groups. Raises ProgramRefused for a call that JAX itself never writes."""
+    """Drop all attributes except the groups and the name. Raises ProgramRefused for a call that JAX never writes."""
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -163,7 +163,7 @@ def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tu
 
 
 def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
-    """Copy the rows of ``blocks`` into ``output``.
+    """Return ``output`` with rows replaced by rows of ``blocks``.
 
     Args:
         blocks: [K, rows, ...], from each sender.

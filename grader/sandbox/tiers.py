@@ -189,7 +189,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
 
 
 def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
-    """Return bwrap's command line. Only the scratch folder, emptied after each submission, is writable."""
+    """Return bwrap's command line. Only the scratch folder and the paths ``extra.writable`` are writable."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
     library = needs.library()

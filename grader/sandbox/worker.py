@@ -290,7 +290,8 @@ class Worker:
     def kill(self) -> int:
         """End the process with its descendants. The next request starts a new process.
 
-        Returns the number of the signal that had killed the process, else 0. SIGPROF means that CPU time ran out.
+        Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out. SIGKILL or
+        SIGTERM may come from this method.
         """
         process, self.process = self.process, None
         if process is None:

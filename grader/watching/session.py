@@ -111,7 +111,7 @@ class WatchSession:
         return work
 
     def explain(self, wanted: explaining.Wanted = AS_DECLARED, otherwise_on: str = "") -> Work:
-        """Return a function that explains the first failing task, or all tasks if none fails, as list[Explained].
+        """Return a function that returns the facts about the first failing task, or about all tasks if none fails.
 
         Raises CourseError.
 

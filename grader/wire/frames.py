@@ -164,7 +164,8 @@ NOT_PLAIN = "NotPlain"
 
 
 class NotPlain(Exception):
-    """A value that is not made of numbers, strings, tuples, lists, dicts, slices and PartitionSpecs."""
+    """A value is not plain. Plain are None, numbers, strings, arrays, and the tuples, lists, dicts, slices and
+    PartitionSpecs of plain values."""
 
 
 def is_spec(value: object) -> bool:

@@ -121,7 +121,7 @@ class Operation:
             where ``shard_map`` ends) and "reshard" (moves an array to another layout).
         operands, results: values. The operands of a ``while`` are the values that the loop carries. Bodies may use
             values from outside the body that are not among the operands.
-        flops: for a matmul or convolution, 2 for each multiplication and addition; else 0.
+        flops: for a matmul or convolution, two for each multiplication with its addition; else 0.
         precision: for a matmul, the number of passes for 32-bit operands: 1 (default), 3 (high) or 6 (highest); else 1.
         length: for a sort, the number of elements sorted together; else 0.
         number: for a constant that is one integer, its value; else None.
@@ -241,7 +241,7 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """A decoder of JSON. Each value must be defined once, before it is used."""
+    """A decoder of a program's JSON. Each value must be defined once, before it is used."""
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Grade submissions without nbgrader's kernels: settings, workers, and stored reports.
 
 Reports are stored by fingerprint below DIR/.shardlings/, which only staff can read. After ``nbgrader autograde`` or
-``shardlings nbgrader grade`` has graded a submission, an unchanged submission is not graded again.
+``shardlings nbgrader grade`` has graded a submission, the submission is graded again only if it changed.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Grade the notebooks ``works`` in the background. ``report`` waits for a report that is not ready."""
+        """Start grading ``works`` in the background if two or more lack a stored report. ``report`` waits for them."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 

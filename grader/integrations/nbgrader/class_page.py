@@ -69,7 +69,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """Return student -> digest of the student's report, for pages with points by hand; {} without a readable file."""
+    """Return student -> digest of the report, for pages with points by hand; {} if the file is missing or invalid."""
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):

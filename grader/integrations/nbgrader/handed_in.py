@@ -71,7 +71,7 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
 
     Args:
         entry: the path relative to the submission's folder.
-        left: how many bytes the submission's files from here on may have in total.
+        left: the number of bytes that this entry and all later entries may have in total.
     """
     if os.path.islink(path):
         return A_LINK

@@ -2,8 +2,8 @@
 
 The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because it grades functions
 and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that the cell
-defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never raises, and
-never runs or parses any code, see ``intake.parsers``.
+defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module raises only
+``Unreadable``, if the machine fails to read the file. It never runs or parses any code, see ``intake.parsers``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ TELLING_DIGITS = 5  # smallest number of digits of a number that is searched for
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
-    """Yield (file, leak) for each leak in the folders ``STEPS``, one per step of nbgrader, below ``folder``.
+    """Yield (file, leak) for each leak in the folders of nbgrader's steps (``STEPS``) below ``folder``.
 
     In a student's own files, text of the student's own submission is no leak. Files that cannot be read are yielded
     with the reason.

@@ -102,9 +102,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.
 
-        A reason names a unit mistake only if numbers in the question cannot explain the factor between the learner's
-        answer and the right answer. No reason mentions a factor of 8, which may come from the bits in a byte, but also
-        from 2·4 or an axis of size 8. If the answer is a count, no reason tells the learner to check the units.
+        A reason names a power of 1000, or kB and KiB, only if the numbers in the question cannot explain the factor
+        between the learner's answer and the right answer. No reason mentions a factor of 8, which may come from the
+        bits in a byte, but also from 2·4 or an axis of size 8. If the answer is a count, its size alone gives no advice
+        about units.
         """
         got = answer.value
         if got <= 0:

@@ -79,7 +79,10 @@ def chip(
 
 
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
-    """Return earlier compilations if this machine has no compiler. Raises CourseError if a program was not compiled."""
+    """Return earlier compilations if this machine has no compiler, else None.
+
+    Raises CourseError if this machine has no compiler and a program was not compiled earlier.
+    """
     problem = compiler_problem()
     if not problem:
         return None

@@ -93,7 +93,7 @@ def compiler_problem(version: str | None = None) -> str:
 
 
 def can_compile_for(chip: str) -> list[str]:
-    """Return the names of a chip's slices, smallest first."""
+    """Return the slices of a chip for which programs can be compiled, smallest first: ``v5e:1x1``, ``v5e:2x2`` ..."""
     found = sorted(slices(CHIPS[chip]), key=lambda s: (len(s), s[0] * s[1] * (s[2] if len(s) > 2 else 1), s))
     return [f"{chip}:{'x'.join(map(str, s))}" for s in found]
 
@@ -241,7 +241,7 @@ class TpuCompiler:
         return answer if _readable(answer) else None
 
     def _compile(self, asked: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-        """Compile a program. If the worker dies, try again once, in a new worker."""
+        """Compile a program. If the worker dies, but not by a timeout, try again once in a new worker."""
         if problem := compiler_problem():
             raise NoCompiler(problem)
         reason = words = ""

@@ -33,7 +33,7 @@ class Bench:
     """A course in a folder of its own, and a grader for the course."""
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
-        """Write the course and make the grader. Raises CourseError, NoIsolation."""
+        """Write the course's files to ``folder`` and make the grader. Raises CourseError, NoIsolation."""
         self.names = kit.names
         self.course = kit.laid_out(folder / "course")
         self.cache = Cache(folder / "cache", MOST) if kit.remember else None
@@ -88,7 +88,7 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
 
 
 def grade(key: str, work: bytes) -> bytes:
-    """Grade one submission. Return an ``Answer`` with the submission's report."""
+    """Grade one submission. Return an ``Answer`` with the submission's report, or with the reason why there is none."""
     with _at_work(key) as bench:
         if bench is None:
             return Answer(absent=True).packed()

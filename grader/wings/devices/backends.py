@@ -8,7 +8,7 @@ from grader.wire.text import closest
 
 
 class UnknownBackend(ValueError):
-    """An unknown backend. The message names the known backends."""
+    """No backend has the name in ``--backend``. The message lists the backends."""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers
 
 
 def student_in(path: Path) -> str:
-    """Return the student's name: the e-mail address in Gradescope's metadata, up to the @."""
+    """Return the student's name: the e-mail address in Gradescope's metadata, up to the @; "me" if it is missing."""
     try:
         users = json.loads(path.read_text(encoding="utf-8"))["users"]
         return str(users[0]["email"]).split("@")[0] or "me"

@@ -140,7 +140,10 @@ def predicted(course: Course, exercise: str, work: Path | None, program: Explain
 
 
 def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
-    """Return a step's first and newest prediction: ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the clock's``."""
+    """Return a step's first and newest prediction.
+
+    For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``.
+    """
     found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
     clock = program.timeline.step * 1e-12 if program.timeline else None
     ends = found[:1] if len(found) < 2 else [found[0], found[-1]]

@@ -28,7 +28,7 @@ def student_files(course: Course) -> dict[str, str]:
 
 
 def common_files(course: Course) -> dict[str, str]:
-    """Return the files that every branch has in addition to exercises: the tool, and the course's licence if any."""
+    """Return the files of every branch besides exercises: the tool, ``.gitignore``, and the course's licence if any."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
     for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):

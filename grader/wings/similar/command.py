@@ -76,7 +76,7 @@ def compare_all(
 def read_all(
     course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
 ) -> list[Submission]:
-    """Return the readable submissions. For each student without a readable file, print a note with the reason."""
+    """Return the readable submissions. Print notes on students without a readable file."""
     submissions, unread = [], []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
@@ -176,7 +176,7 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
 
 
 def render(compared: Mapping[str, Comparison], most: int, people: People, words_of: WordsOf) -> str:
-    """Return the staff's page of similar submissions, side by side. The code must come from ``clean_code``."""
+    """Return the staff's page of similar submissions, side by side. The code in ``compared`` is from ``clean_code``."""
     shown = lines(compared, most, words_of)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(

@@ -32,7 +32,7 @@ def count_rounds(
 ) -> int | None:
     """Return how often a loop runs: follow the numbers that it carries until its condition is false.
 
-    Returns None if a number that the condition needs is not known.
+    Returns None if a number that the condition needs is not known, or if the loop has more than MAX_ROUNDS rounds.
     """
     numbers = dict(first)
     asked, inner = computations.get(condition, []), computations.get(body, [])
