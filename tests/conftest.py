@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from grader.common import drawing
 from grader.common.schemas import without_uris
 
 settings.register_profile("no clock", deadline=None)  # tests must not depend on the machine's speed
@@ -20,8 +22,16 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 
+class _Fails(logging.Handler):
+    """A handler that makes a test fail if the grader leaves a picture out."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise AssertionError(record.getMessage())
+
+
 def pytest_configure(config: pytest.Config) -> None:
     without_uris()
+    drawing.log.addHandler(_Fails())
     if hasattr(config, "cache"):  # keep the canary's successes in a folder of the tests, not in the user's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
     # After JAX has started a backend, it warns about every fork. In tests that fork, the child makes few system calls
@@ -49,6 +59,14 @@ def shares_a_fixture(item: pytest.Item) -> bool:
     """Return whether the test uses a fixture that its file makes once for several tests."""
     known = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  it has no public name
     return any(one.scope != "function" and one.baseid == item.nodeid.split("::")[0] for ones in known for one in ones)
+
+
+@pytest.fixture
+def left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Allow the grader to leave pictures out. The fixture's ``messages`` are the lines that say so."""
+    monkeypatch.setattr(drawing, "log", logging.getLogger("grader.left_out"))
+    monkeypatch.setattr(drawing, "_logged", set())
+    return caplog
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ import numpy as np
 from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
+from grader.common.drawing import drawn
 from grader.common.layout import entries
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
 from grader.common.pipelines import pipelines
@@ -198,8 +199,8 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         memory=seen.memory,
         live=live_memory(seen.operations) if seen.operations else None,
         stored=live_memory(seen.operations, on_tpu=True).peak if seen.operations and timeline else 0,
-        routes=routes(seen.operations) if seen.operations else (),
-        pipelines=pipelines(seen.operations, [one.name for one in arguments]) if seen.operations else (),
+        routes=drawn([], routes, seen.operations) if seen.operations else (),
+        pipelines=drawn([], pipelines, seen.operations, [a.name for a in arguments]) if seen.operations else (),
         flops=seen.flops,
         dot_flops=seen.dot_flops,
         timeline=timeline,

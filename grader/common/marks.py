@@ -18,14 +18,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import and_, or_
 
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-MOST_MARKS = 250_000  # largest number of marks of all values, with loops unrolled: about half a second
+# The walk counts the marks that it reads or makes, with loops unrolled, and MARKS_OF_ONE for each operation. A long
+# walk takes about a second.
+MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
 MOST_ENTRIES = 64  # the largest first dimension whose entries have their own marks
+MOST_BITS = 8192  # largest number of bits for the entries of all arguments
 MOST_SENT = 256
 BY_ELEMENT = {
     "abs", "add", "and", "clamp", "compare", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum",
@@ -53,6 +56,10 @@ class Held:
     marks: tuple[Marks, ...]
     numbers: Numbers | None = None
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.marks))
+
 
 @dataclass
 class Sent:
@@ -77,20 +84,26 @@ class MarkWalk:
         self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}  # by joined value: shape and marks of the parts
         shapes = [program.values[value].shape for value in program.main.arguments]
         counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
-        self.first = [
-            sum(counts[:i]) + i for i in range(len(counts) + 1)
-        ]  # the first mark of each argument: it is vague
-        self.fields = [(1 << stop) - (1 << start) for start, stop in pairwise(self.first)]
-        self.fields.append(-1 << self.first[-1])  # sent values
+        # The first bit of each argument. An argument's last bit is its vague mark.
+        self.first = list(accumulate((count + 1 for count in counts), initial=0))
+        self.vague_bits = sum(1 << stop - 1 for stop in self.first[1:])
+        self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits
+
+    def results(self) -> list[Held]:
+        """Walk the whole program, and return the marks of its results."""
+        if self.first[-1] > MOST_BITS:
+            raise UnknownError
+        return self.body(self.program.main, self.arguments())
 
     def arguments(self) -> list[Held]:
-        each = [tuple(1 << bit for bit in range(start + 1, stop)) or (0,) for start, stop in pairwise(self.first)]
+        each = [tuple(1 << bit for bit in range(start, stop - 1)) or (0,) for start, stop in pairwise(self.first)]
         return [Held((marks,) * self.devices) for marks in each]
 
-    def entries_in(self, marks: int, argument: int) -> int | None:
-        """Return the entries of an argument in ``marks``, as the bits of an integer; None if they are not exact."""
-        found = (marks & self.fields[argument]) >> self.first[argument]
-        return None if found & 1 else found >> 1
+    def entries_in(self, marks: int, argument: int) -> tuple[int, bool]:
+        """Return, as bits, the entries of an argument that ``marks`` contains, and whether these entries are exact."""
+        start, stop = self.first[argument : argument + 2]
+        found, vague = marks >> start & (1 << stop - start) - 1, 1 << stop - start - 1
+        return found & ~vague, not found & vague
 
     def exact_sources(self, marks: int) -> bool:
         """Return True if ``marks`` says exactly which sent values a value depends on."""
@@ -107,17 +120,22 @@ class MarkWalk:
     def vague(self, parts: Iterable[int]) -> int:
         """Return the marks of all ``parts``. For each argument in which the parts differ, add the vague mark."""
         every = list(parts)
-        found, common = joined(every), reduce(and_, every, -1)
-        if found == common:
-            return found
-        return found | joined(field & -field for field in self.fields if field & found & ~common)
+        found = joined(every)
+        differing = found & ~reduce(and_, every, -1)
+        # If any entry of an argument differs, the sum has a carry, which is the argument's vague mark.
+        carried = (differing & self.entry_bits) + self.entry_bits & self.vague_bits
+        return found | carried | bool(differing >> self.first[-1]) << self.first[-1]
 
     # values
 
-    def put(self, values: Sequence[int], held: Sequence[Held]) -> None:
-        self.count += 1 + sum(len(marks) for one in held for marks in one.marks)  # 1: a loop may carry no values
+    def counted(self, marks: int) -> None:
+        """Count marks that are read or made. Raises UnknownError if the walk has taken too long."""
+        self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError
+
+    def put(self, values: Sequence[int], held: Sequence[Held]) -> None:
+        self.counted(sum(one.size for one in held))
         for value, one in zip(values, held, strict=True):
             self.at[value] = self.marked(value, one) if value in self.sends else one
 
@@ -139,9 +157,12 @@ class MarkWalk:
     # operations
 
     def body(self, body: Body, brought: Sequence[Held]) -> list[Held]:
+        self.counted(MARKS_OF_ONE)  # a loop may have no operations
         self.put(body.arguments, brought)
         for op in body.operations:
-            self.put(op.results, self.made(op, [self.at[value] for value in op.operands]))
+            brought = [self.at[value] for value in op.operands]
+            self.counted(MARKS_OF_ONE + sum(held.size for held in brought))
+            self.put(op.results, self.made(op, brought))
         return [self.at[value] for value in body.results]
 
     def made(self, op: Operation, brought: list[Held]) -> list[Held]:
@@ -179,6 +200,7 @@ class MarkWalk:
         if op.communication.kind == "permute":
             sent = self.latest[op.operands[0]]
             sent.permutes.append(op)
+            self.counted(len(op.communication.groups))
             senders = {target: source for source, target in op.communication.groups}
             held = self.each(lambda d: brought[0].marks[senders[d]] if d in senders else (0,))
             return [Held(_with(held.marks, self.bits(sent.number, arrived=True)))]
@@ -220,6 +242,7 @@ class MarkWalk:
 
     def choice(self, offered: Sequence[Held | None], taken: Sequence[set[int]], which: Held) -> Held:
         """Return the joined marks of the deciding value ``which`` and of the values that each device may take."""
+        self.counted(len(offered) + sum(held.size for held in offered if held))
 
         def chosen(d: int) -> Marks:
             return _rows([(joined(which.marks[d]),), *(held.marks[d] for n in taken[d] if (held := offered[n]))])

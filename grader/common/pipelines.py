@@ -70,23 +70,26 @@ def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     if not walk.sends:
         return []
     try:
-        results = walk.body(program.main, walk.arguments())
+        results = walk.results()
+        used = joined(part for held in results for marks in held.marks for part in marks)
+        found = [_Lane(walk, lane, used).pipeline(names) for lane in _lanes(walk) if len(lane) > 1]
     except UnknownError:
         return []
-    used = joined(part for held in results for marks in held.marks for part in marks)
-    found = (_Lane(walk, lane, used).pipeline(names) for lane in _lanes(walk) if len(lane) > 1)
     return list({(p.arguments, p.ticks): p for p in found if p is not None}.values())
 
 
 def _lanes(walk: MarkWalk) -> list[list[Sent]]:
     """Return chains of sent values. Each value may depend on the previous one in its chain."""
     found: list[list[Sent]] = []
-    for sent in walk.sent:
-        if sent.permutes:
-            lane = next((lane for lane in found if joined(sent.marks) & joined(walk.bits(lane[-1].number))), None)
-            if lane is None:
-                found.append(lane := [])
-            lane.append(sent)
+    latest: list[int] = []  # the marks of each chain's last value
+    for sent in (sent for sent in walk.sent if sent.permutes):
+        marks, own = joined(sent.marks), joined(walk.bits(sent.number))
+        at = next((at for at, before in enumerate(latest) if marks & before), len(found))
+        if at == len(found):
+            found.append([])
+            latest.append(own)
+        found[at].append(sent)
+        latest[at] = own
     return found
 
 
@@ -112,8 +115,8 @@ class _Lane:
         useful = [[bool(self.used & bit) for bit in self.walk.bits(sent.number)] for sent in self.sent]
         arguments, entries = [], []
         for number, name in enumerate(names):
-            sets = [[self.walk.entries_in(marks, number) for marks in sent.marks] for sent in self.sent]
-            if _differ(sets, useful):
+            sets = [[self.entries(marks, number) for marks in sent.marks] for sent in self.sent]
+            if self.differ(sets, useful):
                 arguments.append(name)
                 entries.append([[None if one is None else _spans(one) for one in row] for row in sets])
         if not arguments:
@@ -121,6 +124,19 @@ class _Lane:
         ticks = self.ticks(entries, useful)
         lines = tuple(sent.permutes[0].line for sent in self.sent)
         return Pipeline(tuple(arguments), self.axes(), lines, (*ticks, *self.arrived(ticks[-1])))
+
+    def entries(self, marks: int, argument: int) -> int | None:
+        """Return, as bits, the entries of an argument that ``marks`` contains; None if these entries are not exact."""
+        self.walk.counted(1)
+        entries, exact = self.walk.entries_in(marks, argument)
+        return entries if exact else None
+
+    def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
+        """Return whether two of the data that results depend on have known entries and no entry in common."""
+        pairs = zip(sets, useful, strict=True)
+        found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}
+        self.walk.counted(len(found) ** 2 // 2)
+        return any(not one & other for one, other in combinations(found, 2))
 
     def axes(self) -> tuple[str, ...]:
         moved = [op.communication for sent in self.sent for op in sent.permutes]
@@ -154,18 +170,6 @@ class _Lane:
         return [tuple(works)] if any(work.used for work in works) else []
 
 
-def _differ(sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-    """Return True if two of the useful data have known entries and no entry in common.
-
-    Args:
-        sets: for each tick and device, the entries that the sent data depend on, as bits; None if not known exactly.
-        useful: for each tick and device, True if a result depends on the sent data.
-    """
-    pairs = zip(sets, useful, strict=True)
-    found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}
-    return any(not one & other for one, other in combinations(found, 2))
-
-
 def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | None:
     """Return spans with the entries of all parts together; None if a part is not known exactly."""
     known = [part for part in parts if part is not None]
@@ -175,7 +179,9 @@ def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | No
 
 def _spans(entries: int) -> tuple[Span, ...]:
     """Return the spans [start, stop) of consecutive entries in a set of entries, given as bits."""
-    numbers = [n for n in range(entries.bit_length()) if entries >> n & 1]
-    starts = [n for n in numbers if n - 1 not in numbers]
-    stops = [n + 1 for n in numbers if n + 1 not in numbers]
-    return tuple(zip(starts, stops, strict=True))
+    after = entries << 1
+    return tuple(zip(_numbers(entries & ~after), _numbers(after & ~entries), strict=True))
+
+
+def _numbers(bits: int) -> list[int]:
+    return [n for n in range(bits.bit_length()) if bits >> n & 1]

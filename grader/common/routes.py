@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-MOST_STEPS = 20_000  # largest number of operations, with loops unrolled
+# The walk's steps: STEPS_OF_ONE for each operation, with loops unrolled; 1 for each write that the walk looks at. A
+# long walk takes about a second.
+MOST_STEPS, STEPS_OF_ONE = 200_000, 10
 MOST_HOPS = 64
 MOST_WRITES = 256  # largest number of tracked writes into one buffer
 KEEPS = {
@@ -67,9 +69,9 @@ def routes(program: Operations) -> list[Route]:
     walk = _RouteWalk(program, math.prod(program.mesh.values()))
     try:
         walk.body(program.main, [walk.own] * len(program.main.arguments))
+        found = [walk.route(hop) for hop in walk.ends() if hop.count > 1]
     except _TooLongError:
         return []
-    found = (_route(hop, walk.own.sources) for hop in walk.ends() if hop.count > 1)
     return list({(j.axes, j.holds): j for j in found}.values())
 
 
@@ -131,14 +133,30 @@ class _RouteWalk:
         inner = {id(hop.before) for hop in self.hops}
         return (hop for hop in self.hops if id(hop) not in inner)
 
+    def route(self, last: Hop) -> Route:
+        self.counted(last.count * self.devices // STEPS_OF_ONE)
+        hops: list[Hop] = []
+        hop: Hop | None = last
+        while hop is not None:
+            hops.append(hop)
+            hop = hop.before
+        hops.reverse()
+        axes = [axis for hop in hops if hop.op.communication for axis in hop.op.communication.axes]
+        holds = self.own.sources, *(hop.holds for hop in hops)
+        return Route(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), holds)
+
     def body(self, body: Body, brought: list[_Held]) -> list[_Held]:
+        self.counted(STEPS_OF_ONE)  # a loop may have no operations
         self.at.update(zip(body.arguments, brought, strict=True))
         for op in body.operations:
-            self.steps += 1
-            if self.steps > MOST_STEPS:
-                raise _TooLongError
+            self.counted(STEPS_OF_ONE)
             self.at.update(zip(op.results, self.made(op), strict=True))
         return [self.at.get(value, self.own) for value in body.results]
+
+    def counted(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            raise _TooLongError
 
     def made(self, op: Operation) -> list[_Held]:
         """Return the content of an operation's results."""
@@ -176,7 +194,7 @@ class _RouteWalk:
         starts = self.starts(self.shape(op.operands[0]), shape, brought[1:]) if op.name == "dynamic_slice" else None
         if held.mixed or starts is None:
             return self.own
-        found = [_standing(held, device, start, shape) for device, start in enumerate(starts)]
+        found = [self.standing(held, device, start, shape) for device, start in enumerate(starts)]
         if None in found:
             return self.own
         parts = [part for part in found if part is not None]
@@ -199,6 +217,21 @@ class _RouteWalk:
         if len(held.writes) == MOST_WRITES:
             raise _TooLongError
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
+
+    def standing(self, held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
+        """Return the content of a buffer's part at ``start`` on one device; None if the part is in several blocks."""
+        assert start is not None
+        for write in reversed(held.writes):
+            self.counted(1)
+            at = write.starts[device]
+            if at is None:
+                continue
+            spans = list(zip(start, shape, at, write.shape, strict=True))
+            if all(b <= a and a + n <= b + m for a, n, b, m in spans):
+                return write.held
+            if all(a < b + m and b < a + n for a, n, b, m in spans):
+                return None
+        return _Held(held.sources, held.hop)
 
     def starts(self, whole: Place, part: Place, brought: Sequence[_Held]) -> list[Place | None] | None:
         """Return the indices at which a part begins on each device; None if unknown.
@@ -251,29 +284,3 @@ class _RouteWalk:
     def size(self, value: int) -> int:
         about = self.program.values[value]
         return math.prod(about.shape) // about.parts
-
-
-def _standing(held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
-    """Return the content of a buffer's part at ``start`` on one device; None if the part is in several blocks."""
-    assert start is not None
-    for write in reversed(held.writes):
-        at = write.starts[device]
-        if at is None:
-            continue
-        spans = list(zip(start, shape, at, write.shape, strict=True))
-        if all(b <= a and a + n <= b + m for a, n, b, m in spans):
-            return write.held
-        if all(a < b + m and b < a + n for a, n, b, m in spans):
-            return None
-    return _Held(held.sources, held.hop)
-
-
-def _route(last: Hop, own: Sources) -> Route:
-    hops: list[Hop] = []
-    hop: Hop | None = last
-    while hop is not None:
-        hops.append(hop)
-        hop = hop.before
-    hops.reverse()
-    axes = [axis for hop in hops if hop.op.communication for axis in hop.op.communication.axes]
-    return Route(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), (own, *(hop.holds for hop in hops)))

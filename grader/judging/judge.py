@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.common.drawing import drawn, each_drawn
 from grader.common.layout import show_device
 from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
 from grader.common.pipelines import pipelines
@@ -26,6 +27,7 @@ WRONG_IN_SECRET = (
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
 MAX_SPANS = 1000  # a timeline of a report has at most this many bars
 MAX_ROUTES = 2  # a report shows at most this many routes, and this many pipelines; ``explain`` shows all
+DRAWN_ONCE = ("timeline", "rounds", "ticks")
 MAX_HELD = 600  # a route or pipeline has at most this many entries: devices times rounds
 
 
@@ -42,15 +44,15 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Drop repeated pictures of timelines and of rounds.
+    """Drop repeated pictures of timelines, rounds and ticks.
 
     If several checks of one program fail, only the first result shows these pictures.
     """
-    drawn: list[dict[str, Any]] = []
+    repeated: list[dict[str, Any]] = []
     found = []
     for result in results:
-        left = [picture for picture in result.pictures if picture not in drawn]
-        drawn += [picture for picture in left if "timeline" in picture or "rounds" in picture]
+        left = [picture for picture in result.pictures if picture not in repeated]
+        repeated += [picture for picture in left if not picture.keys().isdisjoint(DRAWN_ONCE)]
         found.append(result if left == result.pictures else result.model_copy(update={"pictures": left}))
     return found
 
@@ -261,12 +263,6 @@ def _failed(check: Check, failure: Failure, group: Together) -> Result:
         actual = expected = None
     if any(failure.values) and check.public and not (ask.hidden or ask.secret):
         expected, actual = failure.values
-    marked = zip(("actual", "expected"), failure.layouts, (failure.wrong, ()), strict=False)
-    pictures = [_picture(title, layout, wrong) for title, layout, wrong in marked]
-    if check.public:
-        pictures += [drawn for answer in group.each if (drawn := _timeline_picture(answer))]
-    if not failure.layouts:
-        pictures += next((drawn for answer in group.each if (drawn := _rounds_pictures(answer))), [])
     reason = _where(failure.reason, ask, check.every_mesh)
     return _result(
         check,
@@ -276,12 +272,23 @@ def _failed(check: Check, failure: Failure, group: Together) -> Result:
         staff=failure.staff,
         expected=_plain(expected),
         actual=_plain(actual),
-        pictures=pictures,
+        pictures=_pictures(check, failure, group),
     )
 
 
-def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
-    mesh, shape, slices = layout
+def _pictures(check: Check, failure: Failure, group: Together) -> list[dict[str, Any]]:
+    marked = zip(("actual", "expected"), failure.layouts, (failure.wrong, ()), strict=False)
+    pictures = each_drawn(_picture, marked)
+    if check.public:
+        pictures += each_drawn(_timeline_picture, group.each)
+    if not failure.layouts:
+        nothing: list[dict[str, Any]] = []
+        pictures += next((found for answer in group.each if (found := drawn(nothing, _rounds_pictures, answer))), [])
+    return pictures
+
+
+def _picture(about: tuple[str, tuple, Sequence[int]]) -> dict[str, Any]:
+    title, (mesh, shape, slices), wrong = about
     marks = {"wrong": list(wrong)} if wrong else {}
     return marks | {
         "title": title,

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.clock import LiveMemory
+from grader.common.drawing import each_drawn
 from grader.common.intervals import Interval
 from grader.common.layout import show_spec
 from grader.common.observation import Collective, Fault, over
@@ -46,8 +47,7 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
     """Print a table for each ring and pipeline of permuted data."""
-    for rounds in rounds_in(explained):
-        caption, *lines = rounds_text(rounds)
+    for caption, *lines in each_drawn(rounds_text, rounds_in(explained)):
         paper.line(paper.text(caption, "bold"), indent=2)
         for line in lines:
             paper.console.print(Text(paper.fit(f"  {line}")), no_wrap=True, crop=True)

@@ -15,11 +15,12 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
+from grader.common.drawing import drawn, each_drawn
 from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.arrows import draw_arrows
 from grader.reports.attention import SEVERAL
-from grader.reports.bars import draw_bars
+from grader.reports.bars import Bars, draw_bars
 from grader.reports.class_page import class_page
 from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import collective_text
@@ -34,7 +35,7 @@ from grader.reports.programs import rings_of, rooflines_of, step_limit, timeline
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import RoundsSvg, draw_rounds, rounds_in
 from grader.reports.summary import Summary
-from grader.reports.svg import draw_svg
+from grader.reports.svg import Svg, draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
 from grader.reports.untrusted import clean, clean_code
 from grader.reports.whole_class import WholeClass
@@ -98,8 +99,7 @@ def render_picture(picture: Picture) -> str:
 
 def render_arrows(explained: Explained) -> str:
     """Return the arrows of a program's collectives as an HTML fragment with inline styles; '' if none can be drawn."""
-    drawn = [draw_arrows(c, explained.mesh, collective_text(c, count)) for c, count in explained.alike[:8]]
-    shown = [picture for picture in drawn if picture is not None]
+    shown = each_drawn(lambda of: draw_arrows(of[0], explained.mesh, collective_text(*of)), explained.alike[:8])
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
     return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
 
@@ -123,7 +123,7 @@ def render_rounds(explained: Explained) -> str:
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
     """Return the rounds of a program's permuted data that can be drawn."""
-    return [draw_rounds(rounds) for rounds in rounds_in(explained)]
+    return each_drawn(draw_rounds, rounds_in(explained))
 
 
 def render_steps(steps: Mapping[str, str]) -> str:
@@ -151,17 +151,26 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
 
 def _charts_of(result: Result) -> list[Chart]:
     """Return the timelines of a result, ready to draw."""
-    return [draw_chart({"timeline of your program": t}, limit=step_limit(result, t)) for t in timelines_of(result)]
+    limited = ((timeline, step_limit(result, timeline)) for timeline in timelines_of(result))
+    return each_drawn(lambda of: draw_chart({"timeline of your program": of[0]}, limit=of[1]), limited)
 
 
 def _plots_of(result: Result) -> list[RooflineSvg]:
     """Return the rooflines of a result, ready to draw."""
-    return [draw_roofline(roofline) for roofline in rooflines_of(result)]
+    return each_drawn(draw_roofline, rooflines_of(result))
 
 
 def _rings_of(result: Result) -> list[RoundsSvg]:
     """Return the routes of permuted data in a result's program, ready to draw."""
-    return [draw_rounds(rounds) for rounds in rings_of(result)]
+    return each_drawn(draw_rounds, rings_of(result))
+
+
+def _bars_of(result: Result) -> Bars | None:
+    return drawn(None, draw_bars, result)
+
+
+def _svg_of(picture: Picture) -> Svg | None:
+    return drawn(None, draw_svg, picture)
 
 
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
@@ -217,8 +226,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
-    environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=draw_svg, describe=describe)
-    environment.globals.update(bars_of=draw_bars, charts_of=_charts_of, plots_of=_plots_of, rings_of=_rings_of)
+    environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=_svg_of, describe=describe)
+    environment.globals.update(bars_of=_bars_of, charts_of=_charts_of, plots_of=_plots_of, rings_of=_rings_of)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)

@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, Field, model_validator
 
 from grader.clock.timeline import Timeline
+from grader.common.drawing import each_drawn
 from grader.common.marks import MOST_ENTRIES
 from grader.common.pipelines import Pipeline, Work
 from grader.common.result import Result
@@ -88,15 +89,13 @@ def step_limit(result: Result, timeline: Timeline) -> float:
 
 def rooflines_of(result: Result) -> list[Roofline]:
     """Return the programs in a failed result on the rooflines of their chips. Programs without matmuls are left out."""
-    found = [roofline_of(timed.timeline, timed.sent) for timed in _read(TimedProgram, result)]
-    return [roofline for roofline in found if roofline is not None]
+    return each_drawn(lambda timed: roofline_of(timed.timeline, timed.sent), _read(TimedProgram, result))
 
 
 def rings_of(result: Result) -> list[Rounds]:
     """Return the rings and pipelines of permuted data in a failed result, round by round."""
-    found = [rounds_of(travelled.rounds, travelled.mesh) for travelled in _read(Travelled, result)]
-    found += [ticks_of(worked.ticks, worked.mesh) for worked in _read(Worked, result)]
-    return [rounds for rounds in found if rounds is not None]
+    found = each_drawn(lambda travelled: rounds_of(travelled.rounds, travelled.mesh), _read(Travelled, result))
+    return found + each_drawn(lambda worked: ticks_of(worked.ticks, worked.mesh), _read(Worked, result))
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:

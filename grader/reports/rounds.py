@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup, escape
 
+from grader.common.drawing import each_drawn
 from grader.common.layout import coordinates
 from grader.common.pipelines import Pipeline, Span, Work
 from grader.common.routes import Route
@@ -88,11 +89,8 @@ class _Columns:
 
 def rounds_in(explained: Explained) -> list[Rounds]:
     """Return the rings and pipelines of a program, at most ``MOST_ROUTES`` of each."""
-    found = [
-        *(rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]),
-        *(ticks_of(pipeline, explained.mesh) for pipeline in explained.pipelines[:MOST_ROUTES]),
-    ]
-    return [rounds for rounds in found if rounds is not None]
+    found = each_drawn(lambda route: rounds_of(route, explained.mesh), explained.routes[:MOST_ROUTES])
+    return found + each_drawn(lambda one: ticks_of(one, explained.mesh), explained.pipelines[:MOST_ROUTES])
 
 
 def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from grader.common.drawing import drawn, each_drawn
 from grader.common.result import ExerciseReport, Report, Result
 from grader.common.text import a_few
 from grader.reports.attention import SEVERAL, Attention
@@ -110,12 +111,11 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
 def _print_drawings(paper: Paper, result: Result) -> None:
     _print_pictures(paper, pictures(result))
     for timeline in timelines_of(result):
-        print_timeline(timeline, paper.console)
-    for roofline in rooflines_of(result):
-        for line in roofline_text(roofline):
+        drawn(None, print_timeline, timeline, paper.console)
+    for lines in each_drawn(roofline_text, rooflines_of(result)):
+        for line in lines:
             paper.line(paper.text(line), indent=4)
-    for rounds in rings_of(result):
-        caption, *rows = rounds_text(rounds)
+    for caption, *rows in each_drawn(rounds_text, rings_of(result)):
         paper.line(paper.text(caption), indent=4)
         for row in rows:
             paper.line(Text(paper.fit(row)), indent=4)
@@ -129,12 +129,12 @@ def mark_of(status: str, paper: Paper) -> Text:
 def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
     """Print pictures side by side if the console is wide enough, else one below the other."""
     room = paper.console.width - 4
-    drawn = [draw_grid(p, room) for p in shown]
-    wide = [max(map(len, lines)) for lines in drawn]
-    if drawn and sum(wide) + 4 * (len(wide) - 1) <= room:
-        rows = zip_longest(*drawn, fillvalue="")
-        drawn = [["    ".join(part.ljust(w) for part, w in zip(row, wide, strict=True)).rstrip() for row in rows]]
-    for lines in drawn:
+    grids = each_drawn(lambda picture: draw_grid(picture, room), shown)
+    wide = [max(map(len, lines)) for lines in grids]
+    if grids and sum(wide) + 4 * (len(wide) - 1) <= room:
+        rows = zip_longest(*grids, fillvalue="")
+        grids = [["    ".join(part.ljust(w) for part, w in zip(row, wide, strict=True)).rstrip() for row in rows]]
+    for lines in grids:
         for line in lines:
             paper.line(Text(paper.fit(line)), indent=4)
 

@@ -12,8 +12,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
+from grader.common.drawing import drawn
 from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, place_of, shaped
-from grader.runner.entries import is_entry, start_of
+from grader.runner.entries import entries_of
 from grader.runner.facts import cost_of
 from grader.runner.flops import ELEMENTWISE
 from grader.runner.groups import crossed_axes, numbers
@@ -283,6 +284,7 @@ class _OperationsReader:
             env[value] = self.like(value, operands[i]) if name == "while" else self.made(value, name, operands)
             results.append(env[value])
         file, line = self.place(op)
+        start, entry = drawn((None, False), entries_of, op)
         return Operation(
             name,
             operands,
@@ -292,8 +294,8 @@ class _OperationsReader:
             length=_sorted_together(op) if name == "sort" else 0,
             number=_number(op) if name == "constant" else None,
             direction=_direction(op) if name == "compare" else "",
-            start=start_of(op),
-            entry=is_entry(op),
+            start=start,
+            entry=entry,
             rounds=trip_count(op) if name == "while" else None,
             manual=self.real <= self.manual,
             communication=self.communication(op) if kind_of(op) else None,

@@ -217,3 +217,53 @@ def test_the_zip_of_a_student_that_was_not_graded_is_reported(small: Path) -> No
 def made(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+WRONG_RING = """
+import jax, jax.numpy as jnp
+
+def ring_all_gather(a):
+    parts = [a]
+    for _ in range(jax.lax.axis_size("x") - 1):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % jax.lax.axis_size("x")) for d in range(jax.lax.axis_size("x"))])
+        parts.append(a)
+    return jnp.concatenate(parts)
+"""
+LEFT_OUT = "a picture is left out: RuntimeError in <string>"
+BROKEN = """
+import sys
+from grader import cli
+from grader.judging import judge
+from grader.reports import pages
+
+def broken(*about):
+    raise RuntimeError("a picture")
+
+for place in sys.argv.pop().split():
+    setattr(judge if hasattr(judge, place) else pages, place, broken)
+cli.main()
+"""
+
+
+def graded_with(broken: str, folder: Path) -> tuple[list[dict], list[str]]:
+    """Grade a wrong ring. Return E1's results, and the lines about pictures. ``broken``: functions that raise errors."""
+    words = ["grade", str(folder / "class"), "--out", str(folder / f"out {broken}"), "--isolation", "none", broken]
+    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    clean["XDG_CACHE_HOME"] = str(folder / f"cache {broken}")
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN, *words], cwd=ROOT, env=clean, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads((folder / f"out {broken}" / "reports" / "ada.json").read_text())
+    (exercise,) = (e for e in report["exercises"] if e["exercise"] == "e1_ring_all_gather")
+    return exercise["results"], [line.partition(", line")[0] for line in done.stderr.splitlines() if "picture" in line]
+
+
+@pytest.mark.slow
+def test_an_error_in_the_code_of_pictures_changes_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    (tmp_path / "class" / "ada" / "e1_ring_all_gather.py").write_text(WRONG_RING)
+    results, lines = graded_with("", tmp_path)
+    assert "failed" in {r["status"] for r in results} and any(r["pictures"] for r in results) and lines == []
+    assert graded_with("draw_rounds", tmp_path) == (results, [LEFT_OUT])
+    assert graded_with("routes pipelines", tmp_path) == ([r | {"pictures": []} for r in results], [LEFT_OUT])

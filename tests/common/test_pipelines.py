@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -195,6 +196,68 @@ NOTHING = [whole, one_permute, unknown_rounds, permuted_by_some, very_long, noth
 @pytest.mark.parametrize("local", NOTHING)
 def test_no_pipeline_without_ticks_of_different_entries(local: Callable) -> None:
     assert found(local) == []
+
+
+ROWS = 64  # the most rows whose marks the walk keeps apart
+
+
+def many_rows_read(w, x):
+    def read_all(t, total):
+        for _ in range(40):
+            total = total + x.sum()
+        return total
+
+    return pipe(w, x[:M]) + lax.fori_loop(0, 200, read_all, x[0, 0, 0])
+
+
+def many_branches(w, x):
+    other = x + 1
+
+    def choose(t, y):
+        return lax.switch(y[0, 0, 0].astype(int), [lambda: x, lambda: other] * 250)
+
+    return pipe(w, x[:M]) + lax.fori_loop(0, 100, choose, x)[0]
+
+
+def many_operands(w, x):
+    return pipe(w, x[:M]) + sum(jnp.concatenate([x + t] * 500)[t] for t in range(80))
+
+
+def many_sets_of_rows(w, x, *more):
+    """Send data of 2000 sets of rows of each argument. All sets contain row 0."""
+    me, rows = lax.axis_index("pp"), list(x[:12] + sum(one[:12] for one in more))
+
+    def send(t, carry):
+        got, total = carry
+        made = rows[0] + jnp.where(me == 0, got, 0)  # device 0 makes a chain of permutes
+        for row, bit in zip(rows[1:], [*(t & 1 << b for b in range(8)), *(me & 1 << b for b in range(3))], strict=True):
+            made = made + jnp.where(bit > 0, row, 0)
+        got = lax.ppermute(made, "pp", [(s, (s + 1) % 8) for s in range(8)])
+        return got, total + got
+
+    return lax.fori_loop(0, 250, send, (x[0] * 0, x[0]))[1]
+
+
+LONG = [(many_rows_read, N, 0), (many_branches, N, 0), (many_operands, N, 0), (many_sets_of_rows, 8, 120)]
+
+
+@pytest.mark.parametrize(("local", "devices", "more"), LONG)
+def test_a_long_walk_ends_early(local: Callable, devices: int, more: int) -> None:
+    shapes = [((devices * D, D), P("pp")), *[((ROWS, 3, D), P())] * (1 + more)]
+    program = read(local, shapes, P("pp"), mesh={"pp": devices})
+    start = time.process_time()
+    assert pipelines(program, [f"argument_{i}" for i in range(len(shapes))]) == []
+    assert time.process_time() - start < 4
+
+
+def test_a_program_of_very_many_entries_has_no_pipeline() -> None:
+    def sent(w, x, *more):
+        return pipe(w, x) + sum(one[0] for one in more)
+
+    shapes = [*SHAPES, *[((ROWS, 3, D), P())] * 200]
+    names = [f"argument_{i}" for i in range(len(shapes))]
+    assert pipelines(read(sent, shapes, P("pp"), mesh={"pp": N}), names) == []
+    assert len(pipelines(read(sent, shapes[:50], P("pp"), mesh={"pp": N}), names[:50])) == 1
 
 
 def test_a_forged_loop_without_values_ends() -> None:

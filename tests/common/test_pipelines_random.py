@@ -311,7 +311,7 @@ def wrong(program: Any) -> list[str]:
 
     walk_program = read(lambda *a: local(Machine(axes), *a), shapes, P(tuple(axes)), mesh=axes, dtype="float32")
     walk = Recorded(walk_program, n)
-    walk.body(walk_program.main, walk.arguments())
+    walk.results()
 
     def sends(*arguments: Any) -> Any:
         machine = Machine(axes, unrolled=True)
@@ -328,8 +328,8 @@ def wrong(program: Any) -> list[str]:
     for (i, e), permutes in found.items():
         for p, (marks, devices) in enumerate(zip(walk.marks, permutes, strict=True)):
             for d, has in enumerate(devices):
-                fields = (marks[d] & walk.fields[i]) >> walk.first[i] >> 1
-                if has and not fields >> e & 1:
+                entries, _ = walk.entries_in(marks[d], i)
+                if has and not entries >> e & 1:
                     missing.append(f"permute {p}, device {d}: entry {e} of argument {i}")
     return missing
 

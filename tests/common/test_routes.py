@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax.numpy as jnp
 import pytest
@@ -11,6 +13,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.common.routes import Route, routes
+from grader.wire.operations import Body, Operation, Value
 from tests.clock.programs import read
 
 N, ROWS = 4, 48
@@ -206,3 +209,33 @@ NOTHING = [
 @pytest.mark.parametrize("local", NOTHING)
 def test_no_route_without_permutes_or_with_an_unknown_source(local: Callable) -> None:
     assert found(local) == []
+
+
+def many_reads(a):
+    stash = jnp.zeros((200, ROWS // N, 16), a.dtype)
+    for t in range(200):
+        stash = lax.dynamic_update_slice(stash, a[None], (t, 0, 0))
+        a = lax.ppermute(a, "x", ROUND) if t < 3 else a
+    return lax.fori_loop(0, 1000, lambda t, b: b + lax.dynamic_slice(stash, (0, 0, 0), (1, *b.shape))[0], a)
+
+
+def many_ends(a):
+    for _ in range(50):
+        a = lax.ppermute(a, "x", ROUND)
+    return lax.fori_loop(0, 20_000, lambda t, b: b + lax.ppermute(a, "x", ROUND), a)
+
+
+@pytest.mark.parametrize("local", [many_reads, many_ends])
+def test_a_long_walk_ends_early(local: Callable) -> None:
+    program = read(local, [((ROWS, 16), P("x"))], P("x"), mesh={"x": N})
+    start = time.process_time()
+    assert routes(program) == [] and time.process_time() - start < 4
+
+
+def test_a_forged_loop_without_operations_ends() -> None:
+    program = read(written_out, [((ROWS, 16), P("x"))], P("x"), mesh={"x": N})
+    number = len(program.values)
+    bodies = Body((), (Operation("constant", (), (number,), number=1),), (number,)), Body((), (), ())
+    loop = Operation("while", (), (), rounds=1 << 62, bodies=bodies)
+    main = replace(program.main, operations=(loop, *program.main.operations))
+    assert routes(replace(program, values=(*program.values, Value((), "int32")), main=main)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
@@ -14,6 +15,7 @@ from grader.common.observation import Fault, Observation, Outcome
 from grader.common.result import Result
 from grader.exercise import Exercise, integers, normal
 from grader.expect import Failure, expect_close, expect_outcomes, expect_step_time
+from grader.judging import judge
 from grader.judging.judge import BROKEN_IN_SECRET, WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import SECRET_RUNS, Ask, plan
 from grader.judging.seen import Answered, reference_outcome
@@ -110,7 +112,21 @@ def test_hidden_sizes_and_hidden_checks_show_no_timeline(public: bool) -> None:
         assert result.status == "failed" and result.pictures == []
 
 
-def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False) -> list[Result]:
+def rounds(a):
+    for _ in range(3):
+        a = lax.ppermute(a, "x", [(d, (d + 1) % 4) for d in range(4)])
+    return a
+
+
+def ticks(a):
+    held, total = a[0], 0
+    for row in a[:5]:
+        held = lax.ppermute(jnp.where(lax.axis_index("x") == 0, row, jnp.sort(held)), "x", [(0, 1), (1, 2), (2, 3)])
+        total = total + held
+    return a + total
+
+
+def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False, local: Callable = rounds) -> list[Result]:
     """Two checks of a ring that fail, a hidden one first, where only the asks that ``answers`` takes were asked."""
     exercise = Exercise(meshes=[{"x": 4}])
 
@@ -129,12 +145,7 @@ def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False) -> list
         fails.__name__ = name
         exercise.check(call, points=1, public=name == "two")(fails)
 
-    def rounds(a):
-        for _ in range(3):
-            a = lax.ppermute(a, "x", [(d, (d + 1) % 4) for d in range(4)])
-        return a
-
-    program = read(rounds, [((16, 16), P("x"))], P("x"), mesh={"x": 4})
+    program = read(local, [((16, 16), P(None, "x"))], P(None, "x"), mesh={"x": 4})
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
     runs = [[sharded(np.zeros((16, 16)), ("x", None), {"x": 4})]]
     found = [Answered(ask, Observation(runs * len(ask.inputs), [], 0, operations=program)) for ask in asks]
@@ -150,6 +161,11 @@ def test_ring_pictures_are_shown_once_and_only_for_public_sizes() -> None:
         assert hidden.status == "failed" and hidden.pictures == []
 
 
+def test_a_pipeline_is_shown_once() -> None:
+    first, second = ring_failures(lambda ask: True, local=ticks)
+    assert [picture["title"] for picture in first.pictures] == ["actual ticks"] and second.pictures == []
+
+
 def test_pictures_are_plain_json_so_that_the_cache_keeps_them() -> None:
     for result in (ring_failures(lambda ask: True)[0], timed_failures(True, lambda ask: True)[0]):
         assert result.pictures and Result.model_validate_json(result.model_dump_json()) == result
@@ -157,6 +173,27 @@ def test_pictures_are_plain_json_so_that_the_cache_keeps_them() -> None:
 
 def test_a_failure_of_a_layout_shows_the_layout_alone() -> None:
     assert [p["title"] for p in ring_failures(lambda ask: True, layouts=True)[0].pictures] == ["actual"]
+
+
+@pytest.mark.parametrize("code", ["routes", "pipelines", "_timeline_picture", "_picture"])
+def test_an_error_in_the_code_of_a_picture_changes_no_verdict(
+    code: str, monkeypatch: pytest.MonkeyPatch, left_out: pytest.LogCaptureFixture
+) -> None:
+    def judged() -> list[list[Result]]:
+        rings = (ring_failures(lambda ask: True, layouts=of) for of in (False, True))
+        return [timed_failures(True, lambda ask: True), *rings]
+
+    def error(*about: object) -> None:
+        raise LookupError
+
+    before = judged()
+    monkeypatch.setattr(judge, code, error)
+    after = judged()
+    assert [[r.model_copy(update={"pictures": []}) for r in of] for of in before] == [
+        [r.model_copy(update={"pictures": []}) for r in of] for of in after
+    ]
+    shown = [[result.pictures for of in found for result in of] for found in (before, after)]
+    assert sum(map(len, shown[1])) < sum(map(len, shown[0])) and len(left_out.messages) == 1
 
 
 def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -29,6 +31,22 @@ def test_shapes_inside_shard_map_are_one_devices() -> None:
     (multiply,) = named(program, "multiply")
     assert program.values[multiply.results[0]] == wire.Value((4, 4), "bfloat16")
     assert program.main.operations[0].name == "shard" and program.main.operations[-1].name == "unshard"
+
+
+def test_an_error_in_facts_that_only_pictures_need_leaves_out_these_facts(
+    monkeypatch: pytest.MonkeyPatch, left_out: pytest.LogCaptureFixture
+) -> None:
+    def error(op: object) -> None:
+        raise LookupError
+
+    def sliced(a):
+        return lax.ppermute(a[1:3], "x", ROUND).at[0].set(a[0])
+
+    before = read(sliced, [A], P("x", "y"), mesh=MESH)
+    monkeypatch.setattr(operations, "entries_of", error)
+    after = read(sliced, [A], P("x", "y"), mesh=MESH)
+    assert [replace(op, start=None, entry=False) for op in before.walk()] == list(after.walk()) != list(before.walk())
+    assert len(left_out.messages) == 1
 
 
 def test_each_call_is_inlined_with_its_own_values() -> None:
