@@ -44,7 +44,7 @@ def first_cases(
 
 
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers without trials of which operations matter. Each trial compiles a program."""
+    """Return the answers without the trials that show which operations matter. Each trial compiles a program."""
     return [
         replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a
         for a in answered

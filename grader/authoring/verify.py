@@ -2,7 +2,8 @@
 
 For every exercise:
 - The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
-- Every misconception fails exactly the checks that it names and gets its own hint, with every seed.
+- Every misconception fails exactly the checks that it names and gets its own hint. One mesh and one size of each call
+  prove this (``first_cases``). If they show a problem, or if there are several seeds, all meshes and sizes decide.
 - For every rule of the statement a misconception breaks the rule, and for every check a misconception fails the check.
 - No misconception fails a check in public and passes it when graded.
 - Each budget is between the needs of right and wrong programs.
