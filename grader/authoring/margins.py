@@ -131,11 +131,12 @@ def _places(places: Places, *, separate: bool) -> Places:
 
     If ``separate`` is False, return the meshes and sizes without such a budget.
     """
-    return {
-        sizes: uses
-        for sizes, uses in places.items()
-        if any(isinstance(use.budget, Budget) or use.word in SEPARATED for use in uses.values()) == separate
-    }
+    return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
+
+
+def separates(use: BudgetUse) -> bool:
+    """Return True if the budget is or must be declared with ``between``."""
+    return isinstance(use.budget, Budget) or use.word in SEPARATED
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:

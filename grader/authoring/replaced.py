@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.authoring.first_cases import first_cases, separating, without_trials
 from grader.authoring.together import AT_ONCE, tried
 from grader.batch.grade import Grader
 from grader.common.observation import Observation
@@ -44,6 +45,8 @@ def replaced_texts(
     exercise: Exercise,
     others: Sequence[Misconception | Alternative],
     reference: list[Answered],
+    *,
+    first: bool = False,
 ) -> list[Replaced]:
     """Run the solution with one task replaced, once for each misconception and each alternative.
 
@@ -54,22 +57,31 @@ def replaced_texts(
     Args:
         others: the misconceptions and alternatives.
         reference: results of the unchanged solution, from a process that ran no other program.
+        first: run misconceptions with their first cases only.
     """
     given, replaced = answers(course, exercise, "verify"), []
     own = reference_source(exercise, given)
+    every = separating(exercise, reference) if first else set()
     for start in range(0, len(others), AT_ONCE):
         some = others[start : start + AT_ONCE]
         texts = [reference_source(exercise, given, other) for other in some]
         reaching = [tasks_reaching(exercise, other.of.name) for other in some]
-        asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
-        asks = [[a.ask for a in answered] for answered in asked]
-        *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
-        if not alike(last, asked[-1]):  # a program in this process has changed the results of later programs
+        cases = [
+            first_cases(exercise, reference, other.fails, every)
+            if first and isinstance(other, Misconception)
+            else reference
+            for other in some
+        ]
+        asks = [[a.ask for a in of if a.ask.task in tasks] for of, tasks in zip(cases, reaching, strict=True)]
+        asked = [a for a in reference if any(a.ask in of for of in asks)]
+        *found, last = tried(grader, list(zip([*texts, own], [*asks, [a.ask for a in asked]], strict=True)))
+        if not alike(last, asked):  # a program in this process has changed the results of later programs
             found = [[]] * len(some)
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
-            replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
             if isinstance(other, Misconception):
                 grader.references.learn(exercise, other, answered)
+                answered = without_trials(answered) if first else answered
+            replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
     return replaced
 
 

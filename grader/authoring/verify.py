@@ -2,7 +2,8 @@
 
 For every exercise:
 - The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
-- Every misconception fails exactly the checks that it names and gets its own hint, with every seed.
+- Every misconception fails exactly the checks that it names and gets its own hint. One mesh and one size of each call
+  prove this (``first_cases``). If they show a problem, or if there are several seeds, all meshes and sizes decide.
 - For each rule of the statement, a misconception breaks it, and for each check, a misconception fails it.
 - No misconception fails a check on public inputs and passes the same check on hidden inputs.
 - Each budget is above the needs of right programs and below the needs of wrong programs.
@@ -22,6 +23,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
+from dataclasses import replace
 
 from grader.authoring import complete_texts, inputs, possible
 from grader.authoring.cases import case_problems
@@ -150,14 +152,27 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
             if isinstance(misconception.of, Question) and not of_questions:
                 yield from _wrong_answer(course, exercise, misconception)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
-        texts = replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found)
+        of_tasks = [other for other in others if isinstance(other.of, Task)]
+        texts = replaced_texts(course, grader, exercise, of_tasks, found, first=seeds == 1)
         for text in texts:
             yield from text_problems(grader, exercise, text, seeds)
-        yield from margin_problems(exercise, *amounts(grader, exercise, found, texts))
+        yield from _budget_problems(grader, exercise, found, texts)
     except (CourseError, AuthorError) as error:
         # If a question has a problem, the problem may have caused this error, and is reported above.
         if not of_questions:
             yield str(error)
+
+
+def _budget_problems(
+    grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced]
+) -> Iterator[str]:
+    """Yield the problems of budgets.
+
+    If the first cases of misconceptions show a problem, measure the misconceptions again, with all cases.
+    """
+    if any(margin_problems(exercise, *amounts(grader, exercise, reference, texts))):
+        whole = [replace(text, found=[]) if isinstance(text.by, Misconception) else text for text in texts]
+        yield from margin_problems(exercise, *amounts(grader, exercise, reference, whole))
 
 
 def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
@@ -188,6 +203,7 @@ def reference_problems(
         yield f"the reference does not load: {note}"
     if failed:
         return None
+    grader.references.learn(exercise, None, found)
     yield from released_problems(grader, exercise, submission)
     yield from _unlucky(grader, exercise, text, exercise.tasks, seeds, "the reference")
     return found
@@ -206,18 +222,22 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
     """Yield the problems of a misconception or alternative.
 
-    If results from a shared process show a problem, try the program again in a process of its own.
+    If results from a shared process show a problem, try the program again, with all cases in a process of its own.
     """
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
-    if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
-        yield from problems(grader, exercise, text, text.known, seeds)
+    submission = submission_of(exercise.id, text.text)
+    if text.found:
+        both = grader.graded_and_public(submission, exercise.id, [*text.known, *text.found], only_known=True)[:2]
+        if not any(problems(grader, exercise, text, *both, seeds)):
+            return
+    both = grader.graded_and_public(submission, exercise.id, text.known)[:2]
+    yield from problems(grader, exercise, text, *both, seeds)
 
 
 def _alternative(
-    grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int
+    grader: Grader, exercise: Exercise, text: Replaced, graded: ExerciseReport, shown: ExerciseReport, seeds: int
 ) -> Iterator[str]:
     who = f"the alternative {text.by.name}"
-    graded, shown, _ = grader.graded_and_public(submission_of(exercise.id, text.text), exercise.id, known)
     failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status not in RIGHT}
     for name, reason in failed.items():
         yield (
@@ -242,11 +262,10 @@ def _unlucky(
 
 
 def _misconception(
-    grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int
+    grader: Grader, exercise: Exercise, text: Replaced, graded: ExerciseReport, shown: ExerciseReport, seeds: int
 ) -> Iterator[str]:
     misconception = text.by
     assert isinstance(misconception, Misconception) and isinstance(misconception.of, Task)
-    graded, shown, _ = grader.graded_and_public(submission_of(exercise.id, text.text), exercise.id, known)
     results = {r.name: r for r in graded.results}
     yield from _graded_problems(misconception, results)
     for result in shown.results:

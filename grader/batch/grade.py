@@ -105,16 +105,20 @@ class Grader:
         return self.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
 
     def graded_and_public(
-        self, submission: Submission, name: str, known: Iterable[Answered] = ()
+        self, submission: Submission, name: str, known: Iterable[Answered] = (), *, only_known: bool = False
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
         """Return (graded report, public report, all answers) for one exercise. Each request is sent only once.
 
         Args:
             known: answers from earlier runs, for requests that need not be sent again.
+            only_known: send no request, and judge only the known answers.
         """
-        plans = {public: self.plan(name, public) for public in (False, True)}
-        every = {ask.same: ask for ask in (*plans[True], *plans[False])}
         found, exercise = {a.ask.same: a.finding for a in known}, self.course.exercise(name)
+        plans = {
+            public: [ask for ask in self.plan(name, public) if not only_known or ask.same in found]
+            for public in (False, True)
+        }
+        every = {ask.same: ask for ask in (*plans[True], *plans[False])}
         with self.workers() as workers:
             left = [ask for same, ask in every.items() if same not in found]
             answered, notes = collect(workers, submission.sources[name], left) if left else ([], [])

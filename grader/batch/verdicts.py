@@ -216,8 +216,8 @@ class References:
             found.shown[key] = Shown([by_ask[same] for same in key if same in by_ask])
         return found.shown[key]
 
-    def learn(self, exercise: Exercise, misconception: Misconception, answered: Sequence[Answered]) -> None:
-        """Keep a misconception's answers, so that hints need not run the misconception again."""
+    def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
+        """Keep the answers of a misconception, or of the reference, so that hints need not run it again."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
