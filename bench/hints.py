@@ -92,7 +92,9 @@ def answered(exercise: Exercise) -> Iterator[tuple[Case, dict]]:
     space: dict = {}
     exec(compile(ast.Module(own, []), str(path), "exec"), space)
     for node in own:
-        task, _, labels = (ast.get_docstring(node) or "" if isinstance(node, ast.FunctionDef) else "").partition(":")
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        task, _, labels = (ast.get_docstring(node) or "").partition(":")
         if (question := exercise.questions.get(task.strip())) is None:
             continue
         found = {}
