@@ -3,8 +3,8 @@
     python bench/hints.py                      the whole corpus
     python bench/hints.py f1 j2 --written      some exercises, and only the programs in bench/wrong
 
-There are two sources of programs. ``bench/wrong`` holds programs that people wrote or could have written, each with its
-misconceptions. The course's own misconceptions are rewritten in other styles (see ``rewriting``). A program counts as
+There are two sources of programs. ``bench/wrong`` holds programs and answers to questions that people wrote or could
+have written, each with its misconceptions. The course's own misconceptions are rewritten in other styles (see ``rewriting``). A program counts as
 *right* if each of its hints belongs to one of its misconceptions, and as *wrong* if some hint does not.
 """
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, Task
+from grader.judging.answers import judge, kind_of, show_params, some_variants, wanted
 from grader.judging.judge import judge_checks
 from grader.judging.seen import Answered
 from grader.sandbox.tiers import best_tier
@@ -32,6 +35,8 @@ from grader.sandbox.tiers import best_tier
 WRONG = Path(__file__).resolve().parent / "wrong"
 STYLES_EACH = 3
 OF_EACH_EXERCISE = 2  # number of misconceptions to rewrite in each exercise
+OF_EACH_QUESTION = 12  # number of draws of a question's parameters
+GUESSED = re.compile("unit is not|power of 1000|mixed up")  # a reason that names a mistake in the unit
 AT_ONCE = 12
 
 
@@ -47,7 +52,10 @@ class Case:
 
 
 def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
-    """Yield the programs in ``bench/wrong``: functions with a docstring ``task: misconception, misconception``."""
+    """Yield the programs in ``bench/wrong``: functions with a docstring ``task: misconception, misconception``.
+
+    A docstring ``question: misconception`` marks a function that returns a wrong answer, see ``answered``.
+    """
     for path in sorted(WRONG.glob("*.py")):
         if path.stem not in names:
             continue
@@ -59,10 +67,45 @@ def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
         base = reference_source(course.exercise(path.stem), {})
         for name, node in cases.items():
             task, labels = (ast.get_docstring(node) or "").split("\n")[0].split(":")
+            if task.strip() in course.exercise(path.stem).questions:
+                continue
             node.name, node.body = task.strip(), node.body[1:]
             body = "\n\n".join([base, *shared, ast.unparse(node)])
-            is_ = frozenset(one.strip() for one in labels.split(",")) - {"none", ""}
+            is_ = labelled(labels)
             yield Case(path.stem, task.strip(), name, body + "\n", is_)
+
+
+def labelled(labels: str) -> frozenset[str]:
+    """Return the names of misconceptions in a docstring; "none" is no name."""
+    return frozenset(one.strip() for one in labels.split(",")) - {"none", ""}
+
+
+def answered(exercise: Exercise) -> Iterator[tuple[Case, dict]]:
+    """Yield the wrong answers in ``bench/wrong``, each with the hint and the reason for some draws.
+
+    An answer is the value of a function of the question's parameters, as the question's author writes it. Draws for
+    which the answer is right are left out.
+    """
+    path = WRONG / f"{exercise.id}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")
+    own = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module == exercise.id)]
+    space: dict = {}
+    exec(compile(ast.Module(own, []), str(path), "exec"), space)
+    for node in own:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        task, _, labels = (ast.get_docstring(node) or "").partition(":")
+        if (question := exercise.questions.get(task.strip())) is None:
+            continue
+        found = {}
+        for params in some_variants(question, OF_EACH_QUESTION):
+            kind = kind_of(question, params)
+            raw = kind.written(wanted(question, space[node.name], params, kind))
+            result = judge(question, params, exercise.misconceptions.values(), raw)
+            if result.status == "failed":
+                guess = "a unit" if not result.misconception and GUESSED.search(result.reason) else ""
+                found[show_params(params)] = result.misconception or guess, result.reason
+        yield Case(exercise.id, task, node.name, "", labelled(labels)), found
 
 
 def rewritten(exercise: Exercise) -> Iterator[Case]:
@@ -113,23 +156,25 @@ class Findings:
 def hints_of(grader: Grader, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
     """Yield each case, with the hint ('' for none) of each check that the case fails."""
     findings = Findings(grader)
-    tasks = {case.task for case in cases}
-    known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
+    right = {}
+    names = list(exercise.tasks)
+    solution = reference_source(exercise, {})
+    for task, answered in zip(names, findings.of(exercise, [(solution, t) for t in names]), strict=True):
+        right[task] = answered
+    judged = []
+    for case, answered in zip(cases, findings.of(exercise, [(c.text, c.task) for c in cases]), strict=True):
+        whole = answered + [a for task, of in right.items() if task != case.task for a in of]
+        if answered:
+            judged.append((case, whole, judge_checks(exercise, whole, public=False)))
+    failed = {(case.task, r.name) for case, _, results in judged for r in results if r.status == "failed"}
+    known = [
+        m for m in exercise.misconceptions.values() if any((getattr(m.of, "name", ""), f) in failed for f in m.fails)
+    ]
     texts = [(reference_source(exercise, {}, misconception), misconception.of.name) for misconception in known]
     for misconception, answered in zip(known, findings.of(exercise, texts), strict=True):
         grader.references.learn(exercise, misconception, answered)
-    right = {}
-    names = list(exercise.tasks)
-    own = reference_source(exercise, {})
-    for task, answered in zip(names, findings.of(exercise, [(own, t) for t in names]), strict=True):
-        right[task] = answered
-    tried_cases = findings.of(exercise, [(c.text, c.task) for c in cases])
     with grader.workers() as workers:
-        for case, answered in zip(cases, tried_cases, strict=True):
-            whole = answered + [a for task, of in right.items() if task != case.task for a in of]
-            if not answered:
-                continue
-            results = judge_checks(exercise, whole, public=False)
+        for case, whole, results in judged:
             hinted = grader.judge.with_hints(exercise, results, whole, workers, False)
             yield case, {r.name: (r.misconception or "", r.reason) for r in hinted if r.status == "failed"}
 
@@ -149,34 +194,32 @@ def verdict(case: Case, found: dict) -> str:
     return "right" if given else "none" if case.is_ else "silent"
 
 
+def printed(case: Case, what: str, found: dict) -> None:
+    """Print a case and what its checks, or the draws of its question, show."""
+    print(f"  {what or 'passed':6} {case.exercise} {case.name}, is {', '.join(sorted(case.is_)) or 'nothing known'}")
+    for (hint, reason), checks in itertools.groupby(found.items(), key=lambda one: one[1]):
+        print(f"         {next(checks)[0]}: {hint or '-'}: {reason[:230]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("exercises", nargs="*")
-    parser.add_argument("--written", action="store_true", help="only the programs in bench/wrong")
+    parser.add_argument("--written", action="store_true", help="only the programs and answers in bench/wrong")
+    parser.add_argument("--answers", action="store_true", help="only the answers in bench/wrong, which run no program")
     parser.add_argument("--all", action="store_true", help="say of each program what it gets")
     options = parser.parse_args()
     course = find_course(Path(__file__).resolve().parent.parent)
     names = [n for n in course.module_of if not options.exercises or n.split("_")[0] in options.exercises]
-    total: dict[str, Counter] = {"written": Counter(), "rewritten": Counter(), "own": Counter()}
+    total: dict[str, Counter] = {"written": Counter(), "answers": Counter(), "rewritten": Counter(), "own": Counter()}
     with Grader(course, best_tier()) as grader:
         for name in names:
-            exercise, by_hand = course.exercise(name), list(written(course, [name]))
-            cases = by_hand + ([] if options.written else list(rewritten(exercise)))
-            as_it_is = list(own(exercise, {case.task for case in cases}))
-            cases += as_it_is
-            count: Counter = Counter()
-            for case, found in hints_of(grader, exercise, cases) if cases else ():
+            exercise, count = course.exercise(name), Counter()
+            for source, case, found in measured(grader, exercise, options):
                 what = verdict(case, found)
                 count[what or "passed"] += 1
-                total["own" if case in as_it_is else "written" if case in by_hand else "rewritten"][
-                    what or "passed"
-                ] += 1
-                if what in ("wrong", "none") or (case in by_hand and not what) or options.all:
-                    print(
-                        f"  {what or 'passed':6} {name} {case.name}, is {', '.join(sorted(case.is_)) or 'nothing known'}"
-                    )
-                    for check, (hint, reason) in found.items():
-                        print(f"         {check}: {hint or '-'}: {reason[:230]}")
+                total[source][what or "passed"] += 1
+                if what in ("wrong", "none") or (source in ("written", "answers") and not what) or options.all:
+                    printed(case, what, found)
             if count:
                 print(f"{name}: {dict(count)}", flush=True)
     for source, count in total.items():
@@ -185,6 +228,22 @@ def main() -> None:
             f"{what} {count[what]} ({count[what] / max(known, 1):.1%})" for what in ("right", "none", "wrong")
         )
         print(f"{source}: {shares}; {count['silent']} unknown mistakes without a hint, {count['passed']} passed")
+
+
+def measured(grader: Grader, exercise: Exercise, options: argparse.Namespace) -> Iterator[tuple[str, Case, dict]]:
+    """Yield the source of each case of an exercise, the case, and what ``hints_of`` or ``answered`` finds."""
+    for case, found in answered(exercise):
+        yield "answers", case, found
+    if options.answers:
+        return
+    by_hand = list(written(grader.course, [exercise.id]))
+    cases = [("written", case) for case in by_hand]
+    if not options.written:
+        cases += [("rewritten", case) for case in rewritten(exercise)]
+        cases += [("own", case) for case in own(exercise, {case.task for _, case in cases})]
+    source = {id(case): which for which, case in cases}
+    for case, found in hints_of(grader, exercise, [case for _, case in cases]) if cases else ():
+        yield source[id(case)], case, found
 
 
 if __name__ == "__main__":

@@ -82,3 +82,83 @@ def tokens_stopped(x, route, w, *, k, cap):
 def sigmoid_gates(x, route, w, *, k, cap):
     """moe: none"""
     return routed(x, route, w, k, cap, gates=lambda route, top: jax.nn.sigmoid(jax.lax.top_k(route, top.shape[1])[0]))
+
+
+def one_hot_places(x, route, k, cap):
+    E, S = route.shape[1], len(x)
+    gate, expert = jax.lax.top_k(jax.nn.softmax(route), k)
+    expert = expert.T.reshape(-1)
+    hot = jax.nn.one_hot(expert, E, dtype=jnp.int32)
+    place = (jnp.cumsum(hot, 0) * hot).sum(1) - 1
+    sent = jnp.zeros((E, cap, x.shape[1])).at[expert, place].set(jnp.concatenate([x] * k), mode="drop")
+    return gate.T.reshape(-1), expert, place, sent
+
+
+def add_up(home, gate, expert, place, S):
+    got = home.at[expert, place].get(mode="fill", fill_value=0)
+    return (got * gate[:, None]).reshape(-1, S, home.shape[-1]).sum(0)
+
+
+def device_wide_slots(x, route, w, *, k, cap):
+    """moe: slots_of_the_whole_device"""
+    E, S = route.shape[1], len(x)
+    gate, expert = jax.lax.top_k(jax.nn.softmax(route), k)
+    gate, expert = gate.T.reshape(-1), expert.T.reshape(-1)
+    n = jax.lax.axis_size("ep")
+    per = E // n
+    owner = jax.nn.one_hot(expert // per, n, dtype=jnp.int32)
+    number = (jnp.cumsum(owner, 0) * owner).sum(1) - 1
+    hot = jax.nn.one_hot(expert, E, dtype=jnp.int32)
+    place = jnp.where(number < per * cap, (jnp.cumsum(hot, 0) * hot).sum(1) - 1, cap)
+    sent = jnp.zeros((E, cap, x.shape[1])).at[expert, place].set(jnp.concatenate([x] * k), mode="drop")
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    made = jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
+    home = jax.lax.all_to_all(made, "ep", 1, 0, tiled=True)
+    return add_up(home, gate, expert, place, S)
+
+
+def slots_counted_over_all_experts(x, route, w, *, k, cap):
+    """moe: slots_of_the_whole_device"""
+    E, S = route.shape[1], len(x)
+    gate, expert = jax.lax.top_k(jax.nn.softmax(route), k)
+    gate, expert = gate.T.reshape(-1), expert.T.reshape(-1)
+    place = jnp.arange(k * S)
+    sent = jnp.zeros((E, cap, x.shape[1])).at[expert, place].set(jnp.concatenate([x] * k), mode="drop")
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    made = jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
+    home = jax.lax.all_to_all(made, "ep", 1, 0, tiled=True)
+    return add_up(home, gate, expert, place, S)
+
+
+def wrong_way_back(x, route, w, *, k, cap):
+    """moe: sent_on_instead_of_back"""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    n = jax.lax.axis_size("ep")
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    made = jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
+    home = jax.lax.all_to_all(made.reshape(n, -1, cap, made.shape[-1]), "ep", 0, 0)
+    return add_up(home.reshape(-1, cap, made.shape[-1]), gate, expert, place, len(x))
+
+
+def in_the_order_of_arrival(x, route, w, *, k, cap):
+    """moe: none"""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    made = jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
+    home = jax.lax.all_to_all(made[:, ::-1], "ep", 1, 0, tiled=True)
+    return add_up(home, gate, expert, place, len(x))
+
+
+def bytes_one_way(S, D, k, room, N):
+    """moe_bytes: bytes_one_way"""
+    return 2 * S * k * room / 100 * D * (N - 1) / N
+
+
+def bytes_of_all_slots(S, D, k, room, N):
+    """moe_bytes: bytes_of_all_slots"""
+    return 4 * S * k * room / 100 * D
+
+
+def bytes_without_room(S, D, k, room, N):
+    """moe_bytes: bytes_without_room"""
+    return 4 * S * k * D * (N - 1) / N

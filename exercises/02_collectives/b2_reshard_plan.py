@@ -89,7 +89,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 
 
 # Question reshard_bytes [MB]
-# `C[I, J]{U_X}` is float32[6144, 20480] on the mesh x=8, y=16: every device holds a partial sum
+# `C[I, J]{U_X}` is float32[6144, 20480] on the mesh x=12, y=16: every device holds a partial sum
 # of all of `C`, and devices along y hold copies. The layout must become `C[I_X, J_Y]`. How many
 # MB does each device send in the cheapest plan?
 #

@@ -28,6 +28,7 @@ from grader.wire.frames import wide
 NEAR = 0.01  # errors of programs with one mistake differ by less than this fraction of the largest error
 CLEAR = 4  # smallest error that can show its cause, in multiples of the tolerance
 Found = Failure | Fault | Outcome | None
+NO_DATA = Outcome(error="wrong")
 
 
 @dataclass
@@ -186,8 +187,8 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the actual outcome of a case that fails a check; ``Outcome(error="wrong")`` if the failure shows none."""
-    return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
+    """Return the actual outcome of a case that fails a check; ``NO_DATA`` if the failure shows none."""
+    return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
 def _outcomes(seen: tuple) -> bool:
@@ -281,6 +282,8 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
+    if one is None and isinstance(other, Outcome) and other != NO_DATA:  # a case that a milder mistake leaves right
+        return 0, 1
     # Faults show a mistake only if their kind is "raised" or "refused". Missing and unfinished tasks have other kinds.
     if isinstance(one, Fault) and isinstance(other, Fault):
         same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)

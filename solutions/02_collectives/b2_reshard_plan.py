@@ -126,7 +126,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 @exercise.number(
     points=0.5,
     unit="MB",
-    params={"I": [6144, 12288], "J": [8192, 20480], "X": [3, 6, 8], "Y": [4, 16]},
+    params={"I": [6144, 12288], "J": [8192, 20480], "X": [6, 8, 12], "Y": [4, 16]},
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
     hints=[
         "Which step is cheapest for large arrays, and which step costs nothing?",

@@ -375,6 +375,13 @@ def test_functions_match_case_by_case() -> None:
     assert hint(returned(2, 1.0, 3.0), "halved", rounded=returned(2, 1.5, 3)) == []
 
 
+def test_a_milder_mistake_leaves_some_cases_of_a_misconception_right() -> None:
+    """At least as many cases must agree as are right, and all others must agree."""
+    assert hint(returned(1.0, 2, 3.0), "halved", doubled=returned(7, 2, 3.0)) == ["doubled"]
+    assert hint(returned(1.0, 2, 3.0), "halved", doubled=returned(7, 2, 8)) == []
+    assert hint(returned(7, 2, 3.0), "halved", doubled=returned(1.0, 2, 3.0)) == []
+
+
 def test_the_same_kind_of_error_in_a_case_matches() -> None:
     known = {"looked_up": returned(1.0, Outcome(error="KeyError"), 3.0)}
     assert hint(returned(1.0, Outcome(error="KeyError"), 3.0), "halved", **known) == ["looked_up"]

@@ -157,24 +157,85 @@ def plan_with_an_axis_twice(src, unreduced, dst, shape, mesh_shape):
     return best
 
 
+def by_gathers(plan):
+    """Replace each all-to-all by an all-gather and a slice."""
+    found = []
+    for kind, axis, *dims in plan:
+        by_hand = [("all_gather", axis, *dims[:1]), ("slice", axis, *dims[1:])]
+        found += by_hand if kind == "all_to_all" else [(kind, axis, *dims)]
+    return found
+
+
+def by_all_reduces(plan):
+    """Replace each reduce-scatter by an all-reduce and a slice."""
+    found = []
+    for kind, axis, *dims in plan:
+        by_hand = [("all_reduce", axis), ("slice", axis, *dims)]
+        found += by_hand if kind == "reduce_scatter" else [(kind, axis, *dims)]
+    return found
+
+
+def whole_first(src, unreduced, dst, keeps):
+    """Gather and all-reduce, then slice. ``keeps``: leave axes that cut the same dimension before and after."""
+    kept = [axis for axis, new in zip(src, dst, strict=True) if keeps and axis == new]
+    steps = [("all_reduce", axis) for axis in unreduced]
+    steps += [("all_gather", axis, dim) for dim, axis in enumerate(src) if axis and axis not in kept]
+    return steps + [("slice", axis, dim) for dim, axis in enumerate(dst) if axis and axis not in kept]
+
+
+def in_cheapest_order(steps, src, unreduced, shape, mesh_shape):
+    """Return the steps in the order that sends the fewest bytes; as they are if no order can be carried out."""
+    plans = []
+    for order in itertools.permutations(steps):
+        with contextlib.suppress(ValueError):
+            plans.append((run_plan(order, src, unreduced, shape, mesh_shape)[2], list(order)))
+    return min(plans, key=lambda plan: plan[0])[1] if plans else steps
+
+
 @exercise.misconception(fails=[plan_moves, plan_order], breaks="an axis that no longer cuts a dimension")
 def plan_gathers_to_move(src, unreduced, dst, shape, mesh_shape):
     """You moved an axis to a different dimension by all-gather and slice. An all-to-all sends 1/n of those bytes: only what each device keeps."""
-    plan = []
-    for kind, axis, *dims in reshard_plan(src, unreduced, dst, shape, mesh_shape):
-        by_hand = [("all_gather", axis, *dims[:1]), ("slice", axis, *dims[1:])]
-        plan += by_hand if kind == "all_to_all" else [(kind, axis, *dims)]
-    return plan
+    return by_gathers(reshard_plan(src, unreduced, dst, shape, mesh_shape))
+
+
+@exercise.misconception(form_of=plan_gathers_to_move, breaks="an axis that no longer cuts a dimension")
+def plan_gathers_to_move_cheaply(src, unreduced, dst, shape, mesh_shape):
+    """Like `plan_gathers_to_move`, with the steps in the cheapest order."""
+    return in_cheapest_order(
+        by_gathers(reshard_plan(src, unreduced, dst, shape, mesh_shape)), src, unreduced, shape, mesh_shape
+    )
 
 
 @exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis that newly cuts one, for partial sums")
 def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
     """You reduced by all-reduce and slice. A reduce-scatter sends half the bytes and leaves each device the part that it keeps."""
-    plan = []
-    for kind, axis, *dims in reshard_plan(src, unreduced, dst, shape, mesh_shape):
-        by_hand = [("all_reduce", axis), ("slice", axis, *dims)]
-        plan += by_hand if kind == "reduce_scatter" else [(kind, axis, *dims)]
-    return plan
+    return by_all_reduces(reshard_plan(src, unreduced, dst, shape, mesh_shape))
+
+
+@exercise.misconception(form_of=plan_reduces_everywhere, breaks="an axis that newly cuts one, for partial sums")
+def plan_reduces_everywhere_cheaply(src, unreduced, dst, shape, mesh_shape):
+    """Like `plan_reduces_everywhere`, with the steps in the cheapest order."""
+    return in_cheapest_order(
+        by_all_reduces(reshard_plan(src, unreduced, dst, shape, mesh_shape)), src, unreduced, shape, mesh_shape
+    )
+
+
+@exercise.misconception(fails=[plan_moves, plan_sums, plan_order], breaks="several axes")
+def plan_through_the_whole_array(src, unreduced, dst, shape, mesh_shape):
+    """You gathered and all-reduced before you sliced. An all-to-all moves an axis, and a reduce-scatter sums and cuts at once. Both send less than a gather or an all-reduce, and a slice after it."""
+    return whole_first(src, unreduced, dst, keeps=True)
+
+
+@exercise.misconception(form_of=plan_through_the_whole_array, breaks="several axes")
+def plan_through_the_whole_array_always(src, unreduced, dst, shape, mesh_shape):
+    """Like `plan_through_the_whole_array`, for axes that cut the same dimension before and after, too."""
+    return whole_first(src, unreduced, dst, keeps=False)
+
+
+@exercise.misconception(form_of=plan_through_the_whole_array, breaks="several axes")
+def plan_through_the_whole_array_cheaply(src, unreduced, dst, shape, mesh_shape):
+    """Like `plan_through_the_whole_array`, with the steps in the cheapest order."""
+    return in_cheapest_order(whole_first(src, unreduced, dst, keeps=True), src, unreduced, shape, mesh_shape)
 
 
 @exercise.misconception(fails=plan_order, breaks="several axes")
@@ -213,6 +274,12 @@ def reshard_scatter_first(I, J, X, Y):
 def reshard_all_reduce(I, J, X, Y):
     """You counted an all-reduce, or a reduce-scatter and an all-gather. The reduce-scatter alone gives every device its rows."""
     return 2 * 4 * I * J / Y * (X - 1) / X
+
+
+@exercise.misconception(of=reshard_bytes)
+def reshard_in_bfloat16(I, J, X, Y):
+    """You counted 2 bytes for each number. C is float32: a number has 4 bytes."""
+    return 2 * I * J / Y * (X - 1) / X
 
 
 @exercise.misconception(of=reshard_bytes)

@@ -151,7 +151,7 @@ def expect_as_tried(seen, trial):
         if got.value != (due := trial(**args)) and seen.public and isinstance(got.value, str):
             meant = f"the parts have placement {due}" if due else "no placement gives the right result"
             call = ", ".join(f"{name}={value!r}" for name, value in args.items())
-            raise Failure(f"for {call} it returned {got.value!r}; computed on three devices, {meant}")
+            raise Failure(f"for {call} it returned {got.value!r}; computed on three devices, {meant}", actual=got.value)
     expect_outcomes(seen)
 
 

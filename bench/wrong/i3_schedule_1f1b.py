@@ -1,0 +1,95 @@
+def simulate(P, M, warm, limit=None, same_tick=False, back_first=True, pad=0):
+    """Run each device's own list of cells; a cell runs as soon as what it needs has come."""
+    f, b = [0] * P, [0] * P
+    done, grid = {}, [[] for _ in range(P)]
+    t = 0
+    while min(b) < M and t < 20 * (M + P):
+        now = []
+        for s in range(P):
+
+            def can_f():
+                return f[s] < M and (s == 0 or done.get(("F", s - 1, f[s]), t) < t + same_tick)
+
+            def can_b():
+                if b[s] >= f[s]:
+                    return False
+                if s == P - 1:
+                    return done.get(("F", s, b[s]), t) < t + same_tick
+                return done.get(("B", s + 1, b[s]), t) < t + same_tick
+
+            cell = ""
+            if f[s] - b[s] < warm(s) and can_f() and not (back_first and can_b()):
+                cell = f"F{f[s]}"
+                done["F", s, f[s]] = t
+                f[s] += 1
+            elif can_b() and (back_first or f[s] == M):
+                cell = f"B{b[s]}"
+                done["B", s, b[s]] = t
+                b[s] += 1
+            elif f[s] - b[s] < warm(s) and can_f():
+                cell = f"F{f[s]}"
+                done["F", s, f[s]] = t
+                f[s] += 1
+            now.append(cell)
+        for s in range(P):
+            grid[s].append(now[s])
+        t += 1
+    return [row + [""] * pad for row in grid]
+
+
+def all_forwards_first(P, M):
+    """schedule_1f1b: schedule_of_gpipe"""
+    return simulate(P, M, lambda s: M, back_first=False)
+
+
+def one_more_on_each(P, M):
+    """schedule_1f1b: schedule_one_more"""
+    return simulate(P, M, lambda s: P - s + 1)
+
+
+def one_less_on_each(P, M):
+    """schedule_1f1b: schedule_one_less"""
+    return simulate(P, M, lambda s: max(P - s - 1, 1))
+
+
+def p_on_every_device(P, M):
+    """schedule_1f1b: schedule_p_everywhere, schedule_one_more"""
+    return simulate(P, M, lambda s: P)
+
+
+def idle_ticks_appended(P, M):
+    """schedule_1f1b: schedule_idle_at_the_end"""
+    return simulate(P, M, lambda s: P - s, pad=2)
+
+
+def at_once(P, M):
+    """schedule_1f1b: schedule_same_tick"""
+    return simulate(P, M, lambda s: P - s, same_tick=True)
+
+
+def one_micro_batch_at_a_time(P, M):
+    """schedule_1f1b: schedule_one_at_a_time"""
+    grid = [[] for _ in range(P)]
+    for i in range(M):
+        for t in range(2 * P):
+            for s in range(P):
+                grid[s].append(f"F{i}" if t == s else f"B{i}" if t == 2 * P - 1 - s else "")
+    return grid
+
+
+def warm_up_without_min(P, M):
+    """schedule_1f1b: schedule_never_clamped"""
+    grid = [[] for _ in range(P)]
+    for s in range(P):
+        order = [f"F{i}" for i in range(P - s)]
+        for i in range(M):
+            order.append(f"B{i}")
+            if P - s + i < M:
+                order.append(f"F{P - s + i}")
+        grid[s] = [""] * s + order
+    return grid
+
+
+def unordered(P, M):
+    """schedule_1f1b: schedule_back_from_the_first"""
+    return [[""] * s + [c for i in range(M) for c in (f"F{i}", f"B{i}")] for s in range(P)]

@@ -1,0 +1,122 @@
+from statistics import mean, median
+
+
+def timed(
+    log, compiled=True, queued=True, whole=True, clock="ready", key=lambda c: (c["bytes"], c["cut"]), skips_whole=False
+):
+    seen, before, out = set(), -1e9, {}
+    for c in log:
+        if skips_whole and not c["cut"]:
+            continue
+        first = key(c) not in seen
+        seen.add(key(c))
+        late = c["called"] < before
+        before = c["ready"]
+        if (first and compiled) or (late and queued) or (whole and not c["cut"]):
+            continue
+        start, end = (c["called"], c[clock]) if clock != "device" else (c["returned"], c["ready"])
+        out.setdefault(c["bytes"], []).append(end - start)
+    return [(n, out[n]) for n in sorted(out)]
+
+
+def first_calls_too(log):
+    """durations: compiling_timed"""
+    return timed(log, compiled=False)
+
+
+def until_it_returned(log):
+    """durations: dispatch_timed"""
+    return timed(log, clock="returned")
+
+
+def since_it_returned(log):
+    """durations: dispatch_left_out"""
+    return timed(log, clock="device")
+
+
+def queue_not_looked_at(log):
+    """durations: warm_up_not_awaited"""
+    return timed(log, queued=False)
+
+
+def whole_arrays_too(log):
+    """durations: whole_input_timed"""
+    return timed(log, whole=False)
+
+
+def once_for_each_size(log):
+    """durations: compiled_once_for_a_size"""
+    return timed(log, key=lambda c: c["bytes"])
+
+
+def only_the_very_first(log):
+    """durations: first_of_the_log_only"""
+    return timed(log, key=lambda c: 0)
+
+
+def whole_ones_dropped_first(log):
+    """durations: whole_calls_passed_over"""
+    return timed(log, skips_whole=True)
+
+
+def one_median_each(log):
+    """durations: reduced_to_a_median"""
+    return [(n, median(seconds)) for n, seconds in timed(log)]
+
+
+def line(xs, ys):
+    mx, my = mean(xs), mean(ys)
+    slope = sum((x - mx) * (y - my) for x, y in zip(xs, ys)) / sum((x - mx) ** 2 for x in xs)
+    return my - slope * mx, slope
+
+
+def fitted(measured, n, share=None, hops=None, of=median):
+    if len(measured) < 2:
+        raise ValueError("two sizes")
+    share = (n - 1) / n if share is None else share
+    at0, slope = line([v * share for v, _ in measured], [of(s) for _, s in measured])
+    return at0 / (n - 1 if hops is None else hops), 1 / slope
+
+
+def all_of_the_bytes(measured, devices):
+    """fit: whole_array_crossed"""
+    return fitted(measured, devices, share=1)
+
+
+def alpha_not_divided(measured, devices):
+    """fit: latency_of_all_hops"""
+    return fitted(measured, devices, hops=1)
+
+
+def n_hops(measured, devices):
+    """fit: as_many_hops_as_devices"""
+    return fitted(measured, devices, hops=devices)
+
+
+def averages(measured, devices):
+    """fit: mean_of_all_calls"""
+    return fitted(measured, devices, of=mean)
+
+
+def beta_turned_round(measured, devices):
+    """fit: seconds_of_a_byte"""
+    alpha, beta = fitted(measured, devices)
+    return alpha, 1 / beta
+
+
+def ends_of_the_line(measured, devices):
+    """fit: through_two_sizes"""
+    return fitted([measured[0], measured[-1]] if len(measured) > 1 else measured, devices)
+
+
+def one_size_is_enough(measured, devices):
+    """fit: one_size_fitted"""
+    return fitted(measured, devices) if len(measured) > 1 else (0.0, measured[0][0] / median(measured[0][1]))
+
+
+def bytes_over_seconds(measured, devices):
+    """fit: no_latency"""
+    if len(measured) < 2:
+        raise ValueError("two sizes")
+    rates = [v * (devices - 1) / devices / median(s) for v, s in measured]
+    return 0.0, mean(rates)
