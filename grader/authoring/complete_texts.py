@@ -62,8 +62,8 @@ def _equal_questions(exercise: Exercise) -> Iterator[str]:
         for other in known:
             if all(getattr(question, part) == getattr(other, part) for part in READ):
                 yield (
-                    f"{question.name}: its text is the text of {other.name}, with equal numbers and an equal kind of "
-                    "answer: say in each text what it asks, or give each question a title"
+                    f"{question.name}: its text, numbers and kind of answer equal those of {other.name}: "
+                    "say in each text what it asks, or give each question a title"
                 )
                 break
         known.append(question)
@@ -90,6 +90,6 @@ def _placed_options(question: Question) -> Iterator[str]:
             named = named[1:]
         if found := [*named, *PLACE.findall(plain)]:
             yield (
-                f"the option {key!r} says {found[0]!r}, which could mean another option, and each learner gets the "
-                "options in another order: say what it means, or put a name between backticks"
+                f"the option {key!r} says {found[0]!r}, which could mean another option, and the options are shuffled "
+                f"for each learner: say what {found[0]!r} means, or put a name between backticks"
             )

@@ -33,7 +33,7 @@ def given_keys(exercise: Exercise) -> Iterator[str]:
         keys = keys_of(question)
         for part, takes in _functions(exercise, [*question.params]) if len(keys) > 1 else ():
             if _returns_keys(_value(exercise, part), takes, keys):
-                yield f"learners get {part.name}, and a call of it is the key of {question.name}: leave it out"
+                yield f"learners get {part.name}, which returns the answer of {question.name}: leave {part.name} out"
 
 
 def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: Iterable[Key]) -> bool:
@@ -71,7 +71,7 @@ def given_away_problems(
     for (task, given, _), findings in zip(called, each_tried(grader, texts), strict=True):
         if _passes(exercise, task, reference, findings):
             yield (
-                f"learners get {given.name}, and a call of it is a whole solution of {task.name}: leave it out, or "
+                f"learners get {given.name}, and calling it solves {task.name}: leave {given.name} out, or "
                 "make the task require more"
             )
 

@@ -50,14 +50,14 @@ def tame_dims(call: Call) -> Iterator[str]:
         if size % 2 == 0 and public[dim, mesh] % 2:
             yield (
                 f"{call.task.name}: the hidden size of {dim} is even on each device of the mesh {dict(mesh)}, "
-                "the public size is odd"
+                "but the public size is odd; give a hidden size that is odd there"
             )
     for dim in dict.fromkeys(dim for dim, _ in hidden):
         if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
-            yield f"{call.task.name}: the hidden size of {dim} is even on each device of every mesh"
+            yield f"{call.task.name}: the hidden size of {dim} is even on each device of every mesh; give an odd size"
     everywhere = [call.sizes(mesh, hidden=True) for mesh in call.meshes]
     if any(all(sizes[a] == sizes[b] for sizes in everywhere) for a, b in itertools.combinations(call.hidden_dims, 2)):
-        yield f"{call.task.name}: two hidden dimensions are equal"
+        yield f"{call.task.name}: two hidden dimensions have equal sizes; give different sizes"
 
 
 def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:

@@ -85,8 +85,8 @@ def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]
         alike = [(words, size) for words, size, of in asked if of == kind]
         if alike and not any(math.isclose(size, factor, rel_tol=1e-9) for _, size in alike):
             yield (
-                f"{question.name}: the text asks {alike[0][0]!r}, but an answer without a unit is read in "
-                f"{unit or 'ones'}: name one unit in the text and in unit=..."
+                f"{question.name}: the text asks {alike[0][0]!r}, but the grader reads a bare number as "
+                f"{unit or 'a number without a unit'}: name one unit in the text and in unit=..."
             )
 
 
@@ -123,7 +123,8 @@ def _implausible(question: Question, drawn: Mapping[str, Any], value: float, uni
     factor, _ = unit_of(unit)
     if factor == 1 or not value or LEAST <= value / factor <= MOST:
         return ""
-    return f"the key is {show(value, unit)}. Return seconds, bytes or FLOP and not {unit}, or choose another prefix"
+    mend = f"Return seconds, bytes or FLOP, not {unit}, or choose a unit with another prefix"
+    return f"the key is {show(value, unit)}. {mend}"
 
 
 def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
@@ -132,8 +133,8 @@ def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit:
     if unit_of(unit) != percent or value <= MOST_PERCENT * percent[0] or _may_be(question, drawn, value):
         return ""
     return (
-        f"the key is {show(value, unit)}. Return a share, 0.25 for 25 percent, or give Scenario(most=...) if more than "
-        "100 percent is right"
+        f"the key is {show(value, unit)}. Return a share (0.25 for 25 percent), "
+        "or give Scenario(most=...) if more than 100 percent is right"
     )
 
 
@@ -166,7 +167,7 @@ def _constant_entries(question: Question) -> Iterator[str]:
     for (row, column), values in found.items():
         if len(values) == 1:
             where = f"{column} of {row}" if row else column
-            known = "has one value in all draws: partial credit would give points for this known number"
+            known = "is equal in all draws, so students can copy it for partial credit: choose params that change it"
             yield f"{question.name}: {where} {known}"
 
 

@@ -179,9 +179,9 @@ def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[st
     sizes, who, use = max(uses or _uses(right), key=lambda one: (one[2].amount - one[2].budget) / (one[2].budget or 1))
     show = _shown(key.word)
     if key.word == EXACT:
-        asked, differs = "asks for", "has another number"
+        asked, differs = "asks for", "takes a different number"
     else:
-        asked, differs = "allows", "has more" if key.word in COUNTS else "needs a tenth more"
+        asked, differs = "allows", "takes more" if key.word in COUNTS else "takes at least a tenth more"
     yield (
         f"{sizes}: {key} {asked} {show(use.budget)}, and no misconception {differs}: {who} takes {show(use.amount)}; "
         "add a misconception that differs, or choose sizes where one does"
@@ -242,8 +242,8 @@ def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:
         yield (
-            f"between says that {what} programs need {show(claim)} at least, but the least is {show(least)}, "
-            f"by {who}: write that number, or mend the program"
+            f"between(...) says that {what} programs need at least {show(claim)}, but the cheapest, {who}, "
+            f"needs {show(least)}: write that amount, or change the program"
         )
 
 

@@ -109,12 +109,10 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         yield f"{question.name}: {found}: {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
-        mend = "in Scenario(branches=...), name the amount that each draw takes"
+        mend = "name the amount that is the answer of each draw, in Scenario(branches=...)"
         if branches:
-            mend = (
-                f"all draws take the amount {branches.pop()!r}; choose params for which some draws take another amount"
-            )
-        yield f"{question.name}: its answer is the larger or smaller of several amounts: {mend}"
+            mend = f"in all draws it is {branches.pop()!r}; choose params for which another amount is the answer"
+        yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:

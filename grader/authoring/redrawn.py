@@ -95,7 +95,7 @@ class Redrawn:
             if not ended:
                 break
             if not lines:
-                raise CourseError(f"inputs could not be drawn in another process: {ended}")
+                raise CourseError(f"a second process could not draw the inputs: {ended}")
             found[lines[-1].get("began") or lines[-1]["name"]] = Drawing(problem=ended)
             left = [name for name in left if name not in found]
         return found
@@ -136,7 +136,7 @@ def differences(exercise: Exercise, redrawn: Redrawn) -> Iterator[str]:
 
 def _problem(what: str, where: str, one: str, two: str) -> str:
     if what.endswith(": inputs"):
-        return f"{what.removesuffix(': inputs')}: each process draws other inputs: draw only with the given rng"
+        return f"{what.removesuffix(': inputs')}: each process draws different inputs: draw only with the given rng"
     if what == CONSTANT:
         what, where = f"the constant {where}", ""
     at = f" with {where}" if where else ""

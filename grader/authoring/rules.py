@@ -45,8 +45,8 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
     for wrong in exercise.misconceptions.values():
         for quote in wrong.breaks:
             if _flat(quote) not in statement:
-                where = f"has breaks={quote!r}, and the statement lacks this text"
-                yield f"the misconception {wrong.name} {where}: copy a rule of the statement"
+                quoted = f"quotes {quote!r} in breaks=..., but the statement does not contain this text"
+                yield f"the misconception {wrong.name} {quoted}: copy a rule from the statement"
     if not (rules := rules_of(exercise)):
         return
     for rule in rules:

@@ -44,9 +44,7 @@ def found(folder: Path, code: str = GIVEN, **words: str) -> list[str]:
                 return list(given_away_problems(course, grader, exercise, stop.value))
 
 
-TOLD = [
-    "learners get gathered, and a call of it is a whole solution of gather: leave it out, or make the task require more"
-]
+TOLD = ["learners get gathered, and calling it solves gather: leave gathered out, or make the task require more"]
 
 
 @pytest.mark.parametrize(
@@ -106,5 +104,5 @@ def held(I, X):
 @pytest.mark.parametrize(("what", "told"), [("n * n * 2 / parts", True), ("n * n / parts", False), ("1 / 0", False)])
 def test_a_given_function_that_returns_a_key_is_reported(tmp_path: Path, what: str, told: bool) -> None:
     course = made_up(tmp_path, "@exercise.task(", QUESTION.format(what=what))
-    expected = ["learners get size, and a call of it is the key of held: leave it out"] if told else []
+    expected = ["learners get size, which returns the answer of held: leave size out"] if told else []
     assert list(given_keys(course.exercise("x1_gather"))) == expected

@@ -32,8 +32,8 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
     ("text", "unit", "value", "told"),
     [
         ("How many GiB?", "GiB", 5 * 2**30, []),
-        ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB. Return seconds, bytes or FLOP and not GiB, or choose another prefix"]),
-        ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP and not us, or choose another prefix"]),
+        ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB. Return seconds, bytes or FLOP, not GiB, or choose a unit with another prefix"]),
+        ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"]),
         ("How many bytes?", "B", 1e12, []),  # the unit has no prefix that could be wrong
         ("How many chips?", "", 1e9, []),
         ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, but unit='ms' is the unit of a time"]),
@@ -42,20 +42,20 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
         ("How many tokens does it take, and how long?", "ms", 1, []),  # the unit fits one of two questions
         ("How many tokens are made in one second (tokens/s)?", "tokens/s", 100, []),
         ("How many apples?", "ms", 1, []),
-        ("How many GiB?", "MiB", 1e6, ["fn: the text asks 'how many GiB', but an answer without a unit is read in MiB: name one unit in the text and in unit=..."]),
-        ("How many GB?", "GiB", 1e9, ["fn: the text asks 'how many GB', but an answer without a unit is read in GiB: name one unit in the text and in unit=..."]),
-        ("How many Gbit?", "GB", 1e9, ["fn: the text asks 'how many Gbit', but an answer without a unit is read in GB: name one unit in the text and in unit=..."]),
-        ("How many bytes?", "MB", 1e6, ["fn: the text asks 'how many bytes', but an answer without a unit is read in MB: name one unit in the text and in unit=..."]),
-        ("How long in ms?", "us", 1e-3, ["fn: the text asks 'in ms', but an answer without a unit is read in us: name one unit in the text and in unit=..."]),
-        ("How long does it take (ms)?", "us", 1e-3, ["fn: the text asks 'ms', but an answer without a unit is read in us: name one unit in the text and in unit=..."]),
-        ("What size has it in units of GB?", "MB", 1e6, ["fn: the text asks 'of GB', but an answer without a unit is read in MB: name one unit in the text and in unit=..."]),
-        ("How large is it, as GB?", "MB", 1e6, ["fn: the text asks 'as GB', but an answer without a unit is read in MB: name one unit in the text and in unit=..."]),
+        ("How many GiB?", "MiB", 1e6, ["fn: the text asks 'how many GiB', but the grader reads a bare number as MiB: name one unit in the text and in unit=..."]),
+        ("How many GB?", "GiB", 1e9, ["fn: the text asks 'how many GB', but the grader reads a bare number as GiB: name one unit in the text and in unit=..."]),
+        ("How many Gbit?", "GB", 1e9, ["fn: the text asks 'how many Gbit', but the grader reads a bare number as GB: name one unit in the text and in unit=..."]),
+        ("How many bytes?", "MB", 1e6, ["fn: the text asks 'how many bytes', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
+        ("How long in ms?", "us", 1e-3, ["fn: the text asks 'in ms', but the grader reads a bare number as us: name one unit in the text and in unit=..."]),
+        ("How long does it take (ms)?", "us", 1e-3, ["fn: the text asks 'ms', but the grader reads a bare number as us: name one unit in the text and in unit=..."]),
+        ("What size has it in units of GB?", "MB", 1e6, ["fn: the text asks 'of GB', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
+        ("How large is it, as GB?", "MB", 1e6, ["fn: the text asks 'as GB', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
         ("How long does the second of 3 ms take?", "us", 1e-3, []),
-        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but an answer without a unit is read in ones: name one unit in the text and in unit=..."]),
+        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but the grader reads a bare number as a number without a unit: name one unit in the text and in unit=..."]),
         ("The link's bandwidth in GB/s is 45, its latency in ns is 3. How many us?", "us", 1e-3, []),
         ("Of 8 GB, how many MB does `a[in GiB]` take in {{ GiB }} parts?", "MB", 1e6, []),
         ("How many percent?", "percent", 0.25, []),
-        ("How many percent?", "percent", 25, ["fn: with I=1 the key is 2500 percent. Return a share, 0.25 for 25 percent, or give Scenario(most=...) if more than 100 percent is right"]),
+        ("How many percent?", "percent", 25, ["fn: with I=1 the key is 2500 percent. Return a share (0.25 for 25 percent), or give Scenario(most=...) if more than 100 percent is right"]),
     ],
 )  # fmt: skip
 def test_a_key_in_a_wrong_unit_is_reported(text: str, unit: str, value: float, told: list[str]) -> None:
@@ -70,7 +70,7 @@ def test_the_keys_of_a_table_are_checked_column_by_column() -> None:
         """How many MiB, and how long?"""
         return {"bytes": I * 2**20, "time": 50 * I}
 
-    told = "sent: with I=1 the key is 5e+07 us. Return seconds, bytes or FLOP and not us, or choose another prefix"
+    told = "sent: with I=1 the key is 5e+07 us. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"
     assert list(key_problems(sent)) == [told]
 
 
@@ -103,7 +103,7 @@ def test_partial_credit_for_an_entry_equal_in_every_draw_is_reported(partial: bo
         """How many MiB does a device send, in how many hops?"""
         return {"bytes": I * 2**20, "hops": 4}
 
-    told = "sent: hops has one value in all draws: partial credit would give points for this known number"
+    told = "sent: hops is equal in all draws, so students can copy it for partial credit: choose params that change it"
     assert list(key_problems(sent)) == ([told] if partial else [])
 
 

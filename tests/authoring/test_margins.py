@@ -168,11 +168,11 @@ def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None
     [
         (
             "between(1.2 * whole, 2 * whole)",
-            "between says that right programs need 115 B at least, but the least is 96 B, by the reference: write that number, or mend the program",
+            "between(...) says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write that amount, or change the program",
         ),
         (
             "between(whole, 3 * whole)",
-            "between says that wrong programs need 288 B at least, but the least is 192 B, by held_twice: write that number, or mend the program",
+            "between(...) says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write that amount, or change the program",
         ),
         ("between(whole, 1.85 * whole)", "the alternative quarter_beside takes 120 B, too close to the budget, 130 B"),
     ],
@@ -210,11 +210,11 @@ def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) ->
     [
         (
             "between(needed / 2, 2 * needed)",
-            "between says that right programs need 36 B at least, but the least is 72 B, by the reference: write that number, or mend the program",
+            "between(...) says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write that amount, or change the program",
         ),
         (
             "between(needed, 3 * needed)",
-            "between says that wrong programs need 216 B at least, but the least is 144 B, by sent_with_a_copy: write that number, or mend the program",
+            "between(...) says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write that amount, or change the program",
         ),
         (
             "between(needed, 2 * needed, at=1.9 * needed)",
@@ -256,7 +256,7 @@ def test_a_right_program_beyond_the_budget_is_reported(declared: Problems) -> No
 def test_a_plain_number_of_collectives_needs_a_misconception_beyond_it(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="1") == []
     assert declared(TIMES, BUDGET="1") == [
-        "gathers on (x=4) with I=8, J=3: expect_at_most (all_gather over x) allows 1, and no misconception has more: "
+        "gathers on (x=4) with I=8, J=3: expect_at_most (all_gather over x) allows 1, and no misconception takes more: "
         f"zeroed takes 0; {MEND}"
     ]
 
@@ -275,8 +275,8 @@ def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(decla
     # The misconception zeroed has no all-gather, and another check fails it.
     assert declared(exact, BUDGET="1") == []
     assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
-        "gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, and no misconception has "
-        f"another number: the reference takes 1; {MEND}"
+        "gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, and no misconception takes "
+        f"a different number: the reference takes 1; {MEND}"
     )
 
 
@@ -285,7 +285,7 @@ def test_a_byte_number_needs_a_right_program_near_it_and_a_wrong_one_beyond(decl
     # The misconception gathered_twice sends more bytes than needed, and another check fails it.
     assert declared(SENT, BUDGET="needed") == []
     assert declared(ALONE, BUDGET="needed")[-1] == (
-        "sent on (x=4) with I=8, J=3: expect_traffic allows 72 B, and no misconception needs a tenth more: "
+        "sent on (x=4) with I=8, J=3: expect_traffic allows 72 B, and no misconception takes at least a tenth more: "
         f"zeroed takes 0 B; {MEND}"
     )
     loose = declared(SENT, SENT_TWICE, BUDGET="1.2 * needed")
@@ -299,7 +299,7 @@ def test_a_byte_number_needs_a_right_program_near_it_and_a_wrong_one_beyond(decl
 def test_a_number_that_the_wrong_program_hardly_exceeds_is_reported(declared: Problems) -> None:
     found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * needed")  # the wrong program sends 2 * needed bytes
     assert found[-1] == (
-        "sent on (x=4) with I=1012, J=5: expect_traffic allows 27.4 KiB, and no misconception needs a tenth more: "
+        "sent on (x=4) with I=1012, J=5: expect_traffic allows 27.4 KiB, and no misconception takes at least a tenth more: "
         f"sent_with_a_copy takes 29.6 KiB; {MEND}"
     )
 
@@ -308,7 +308,7 @@ def test_a_number_of_no_collectives_needs_a_misconception_that_has_one(declared:
     nothing = TIMES.replace('expect_at_most(seen.only(kind="all_gather"), all_gather={"x": BUDGET})', "NONE")
     none = 'expect_collectives(seen.only(kind="permute"))'
     assert declared(nothing, NONE=none) == [
-        "gathers on (x=4) with I=8, J=3: expect_collectives asks for 0, and no misconception has another number: "
+        "gathers on (x=4) with I=8, J=3: expect_collectives asks for 0, and no misconception takes a different number: "
         f"zeroed takes 0; {MEND}"
     ]
     assert declared(nothing, SENT_ON, NONE=none) == []
@@ -317,6 +317,6 @@ def test_a_number_of_no_collectives_needs_a_misconception_that_has_one(declared:
 def test_a_between_of_collectives_must_state_the_least_wrong_number(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 4, at=1)") == []
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 2, at=1)")[0] == (
-        "gathers on (x=4) with I=8, J=3: between says that wrong programs need 2 at least, but "
-        "the least is 4, by four_gathers: write that number, or mend the program"
+        "gathers on (x=4) with I=8, J=3: between(...) says that wrong programs need at least 2, but the cheapest, four_gathers, "
+        "needs 4: write that amount, or change the program"
     )

@@ -87,7 +87,7 @@ def test_a_question_with_fewer_than_eight_answers_is_reported() -> None:
 
 @pytest.mark.parametrize("how", ["declared", "in the model", "in the answer"])
 def test_a_maximum_that_takes_one_branch_in_all_draws_is_reported(how: str) -> None:
-    blind = "asked: its answer is the larger or smaller of several amounts: "
+    blind = "asked: its answer is the larger or smaller of several amounts; "
     both = lambda n: Scenario(branches=(larger(hops=5, bytes=n),))  # noqa: E731
     one = lambda n: Scenario(branches=(larger(hops=50, bytes=n),))  # noqa: E731
     changed: dict[str, Any] = {"model": "max(hops, bytes)"} if how == "in the model" else {}
@@ -97,10 +97,10 @@ def test_a_maximum_that_takes_one_branch_in_all_draws_is_reported(how: str) -> N
     assert list(question_problems(number)) == []
     number.scenario = one
     assert list(question_problems(number)) == [
-        f"{blind}all draws take the amount 'hops'; choose params for which some draws take another amount"
+        f"{blind}in all draws it is 'hops'; choose params for which another amount is the answer"
     ]
     number.scenario = lambda n: Scenario()
-    undeclared = [f"{blind}in Scenario(branches=...), name the amount that each draw takes"]
+    undeclared = [f"{blind}name the amount that is the answer of each draw, in Scenario(branches=...)"]
     assert list(question_problems(number)) == ([] if how == "declared" else undeclared)
 
 

@@ -15,7 +15,7 @@ from tests.made_up import made_up
 
 CALL = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
 KEY = "return all_gather_time(I, 4, "
-INPUTS = "gather: each process draws other inputs: draw only with the given rng"
+INPUTS = "gather: each process draws different inputs: draw only with the given rng"
 DEPENDS = "it must not depend on the order of a set, hash(), random numbers, the time, the folder or the machine"
 ONE = HASH_SEEDS[:1]
 
@@ -118,5 +118,5 @@ def test_a_course_that_another_process_cannot_load_is_an_error(tmp_path: Path) -
     course = made_up(tmp_path)
     exercise = course.exercise("x1_gather")
     (tmp_path / "course.yaml").write_text("nonsense")
-    with pytest.raises(CourseError, match=r"^inputs could not be drawn in another process: .*course.yaml"):
+    with pytest.raises(CourseError, match=r"^a second process could not draw the inputs: .*course.yaml"):
         Redrawn(course, ["x1_gather"], ONE).stopped(exercise)

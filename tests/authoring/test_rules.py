@@ -86,7 +86,7 @@ def test_a_rule_that_no_misconception_breaks_is_reported() -> None:
 def test_a_quote_that_is_not_in_the_statement_is_reported() -> None:
     quotes = ["no other collective", "must be in the body", "f is equal"]
     assert list(rule_problems(exercise(summed="f equals", gathered=quotes))) == [
-        "the misconception gathered has breaks='f is equal', and the statement lacks this text: copy a rule of the statement"
+        "the misconception gathered quotes 'f is equal' in breaks=..., but the statement does not contain this text: copy a rule from the statement"
     ]
 
 

@@ -237,8 +237,8 @@ def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path
     ("hidden", "problems"),
     [
         ('{"I": 12, "J": 5}', []),
-        ('{"I": 16, "J": 5}', ["gather: the hidden size of I is even on each device of every mesh"]),
-        ('{"I": 20, "J": 20}', ["gather: two hidden dimensions are equal"]),
+        ('{"I": 16, "J": 5}', ["gather: the hidden size of I is even on each device of every mesh; give an odd size"]),
+        ('{"I": 20, "J": 20}', ["gather: two hidden dimensions have equal sizes; give different sizes"]),
     ],
 )
 def test_hidden_dimensions_that_are_tame_are_reported(tmp_path: Path, hidden: str, problems: list[str]) -> None:
@@ -251,7 +251,7 @@ def test_a_hidden_block_that_is_even_where_the_public_one_is_odd_is_reported(tmp
     call = course.exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call)
     assert next(inputs.tame_dims(call)) == (
-        "gather: the hidden size of I is even on each device of the mesh {'x': 4}, the public size is odd"
+        "gather: the hidden size of I is even on each device of the mesh {'x': 4}, but the public size is odd; give a hidden size that is odd there"
     )
 
 

@@ -1,5 +1,5 @@
 # Mistake: hidden cases depend on the day
-# Message: day_of_the_draw: each process draws other inputs: draw only with the given rng
+# Message: day_of_the_draw: each process draws different inputs: draw only with the given rng
 """# Blocks
 
 Where a block begins.

@@ -1,5 +1,5 @@
 # Mistake: hidden cases depend on the folder
-# Message: folder_of_the_draw: each process draws other inputs: draw only with the given rng
+# Message: folder_of_the_draw: each process draws different inputs: draw only with the given rng
 """# Blocks
 
 Where a block begins.

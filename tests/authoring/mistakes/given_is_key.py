@@ -1,5 +1,5 @@
 # Mistake: a given function returns the key of a question
-# Message: learners get size, and a call of it is the key of given_is_key: leave it out
+# Message: learners get size, which returns the answer of given_is_key: leave size out
 """# Bytes
 
 How much.

@@ -1,5 +1,5 @@
 # Mistake: a public helper does what the task asks for
-# Message: learners get first_row, and a call of it is a whole solution of helper_is_solution
+# Message: learners get first_row, and calling it solves helper_is_solution
 """# Blocks
 
 Where a device's block begins.

@@ -1,5 +1,5 @@
 # Mistake: a size is drawn when the file is loaded
-# Message: random_size: each process draws other inputs: draw only with the given rng
+# Message: random_size: each process draws different inputs: draw only with the given rng
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: the text asks in ms, the unit is us
-# Message: the text asks 'in ms', but an answer without a unit is read in us: name one unit in the text and in unit=...
+# Message: the text asks 'in ms', but the grader reads a bare number as us: name one unit in the text and in unit=...
 """# Bytes
 
 How much a device holds.
