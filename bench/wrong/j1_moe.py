@@ -85,7 +85,7 @@ def sigmoid_gates(x, route, w, *, k, cap):
 
 
 def one_hot_places(x, route, k, cap):
-    E, S = route.shape[1], len(x)
+    E = route.shape[1]
     gate, expert = jax.lax.top_k(jax.nn.softmax(route), k)
     expert = expert.T.reshape(-1)
     hot = jax.nn.one_hot(expert, E, dtype=jnp.int32)
