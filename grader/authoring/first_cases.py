@@ -28,19 +28,28 @@ def first_cases(
         fails: checks that the program fails. Calls of checks that come after these checks are left out.
         every: checks whose calls need all meshes and sizes if the program fails these checks.
     """
+    chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
+    timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
+    return [a for a in reference if a.ask in timed or a.ask in chosen]
+
+
+def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
+    """Return the first cases, without the calls that timing calls time. Arguments: see ``first_cases``."""
     judged = list(_judged(exercise, fails))
-    calls = {id(call) for check in judged for call in check.calls}
-    whole = {id(call) for name in {*fails} & {*every} for call in exercise.checks[name].calls}
-    meshes = {id(call) for check in judged if check.every_mesh for call in check.calls}
+    calls = _calls(judged)
+    whole = _calls(exercise.checks[name] for name in {*fails} & {*every})
+    meshes = _calls(check for check in judged if check.every_mesh)
     chosen: dict[tuple, Ask] = {}
-    for ask in (a.ask for a in reference):
+    for ask in asks:
         of = id(ask.of)
         if of in calls and not (ask.secret and isinstance(ask.of, Call)):
             case = ask.same if of in whole else ask.check_vma, ask.secret, of in meshes and tuple(ask.mesh.items())
             chosen.setdefault((of, case), ask)
-    timed = {partner(ask, reference).ask for ask in chosen.values() if isinstance(ask.of, Call) and ask.of.timing}
-    asks = timed.union(chosen.values())
-    return [a for a in reference if a.ask in asks]
+    return set(chosen.values())
+
+
+def _calls(checks: Iterable[Check]) -> set[int]:
+    return {id(call) for check in checks for call in check.calls}
 
 
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:

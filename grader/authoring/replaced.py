@@ -15,6 +15,7 @@ from grader.course.reference import reference_source
 from grader.course.statements import names_reached, statements
 from grader.exercise import Alternative, Exercise, Misconception
 from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 
 
@@ -66,23 +67,35 @@ def replaced_texts(
         some = others[start : start + AT_ONCE]
         texts = [reference_source(exercise, given, other) for other in some]
         reaching = [tasks_reaching(exercise, other.of.name) for other in some]
-        cases = [
-            first_cases(exercise, reference, other.fails, every)
-            if first and isinstance(other, Misconception)
-            else reference
-            for other in some
-        ]
+        cases = [_cases(exercise, reference, other, every if first else None) for other in some]
         asks = [[a.ask for a in of if a.ask.task in tasks] for of, tasks in zip(cases, reaching, strict=True)]
-        asked = [a for a in reference if any(a.ask in of for of in asks)]
-        *found, last = tried(grader, list(zip([*texts, own], [*asks, [a.ask for a in asked]], strict=True)))
-        if not alike(last, asked):  # a program in this process has changed the results of later programs
-            found = [[]] * len(some)
+        found = _found(grader, list(zip(texts, asks, strict=True)), own, reference)
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
             if isinstance(other, Misconception):
                 grader.references.learn(exercise, other, answered)
                 answered = without_trials(answered) if first else answered
             replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
     return replaced
+
+
+def _cases(
+    exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
+) -> list[Answered]:
+    """Return the first cases of a misconception. For an alternative, or if ``every`` is None, return all cases."""
+    if every is None or isinstance(other, Alternative):
+        return reference
+    return first_cases(exercise, reference, other.fails, every)
+
+
+def _found(
+    grader: Grader, texts: list[tuple[str, list[Ask]]], own: str, reference: list[Answered]
+) -> list[list[Answered]]:
+    """Run the programs, then the solution ``own``, in one process, and return the programs' findings."""
+    asks = set[Ask]().union(*(asks for _, asks in texts))
+    asked = [a for a in reference if a.ask in asks]
+    *found, last = tried(grader, [*texts, (own, [a.ask for a in asked])])
+    # If the solution's findings differ, a program in this process has changed the results of later programs.
+    return found if alike(last, asked) else [[]] * len(texts)
 
 
 def amounts(
