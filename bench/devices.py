@@ -29,6 +29,7 @@ import numpy as np
 
 from grader.batch.grade import Grader
 from grader.batch.running import collect
+from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.course.reference import reference_source
@@ -151,13 +152,14 @@ def main() -> None:
     asked = parser.parse_args()
     backend, course = backend_of(asked.backend), find_course(ROOT)
     try:
+        names = course.asked(asked.only)
         devices = RealDevices(
             backend, best_tier(asked.isolation), course.config.limits, 1, tell=lambda text: print(f"note: {text}")
         )
-    except NoDevices as error:
+    except (CourseError, NoDevices) as error:
         sys.exit(f"devices: {error}")
     with Grader(course, "none", devices=devices) as grader:
-        found = judged(course, grader, course.asked(asked.only))
+        found = judged(course, grader, names)
     print(f"{devices.text}: {found['checks']}")
     for line in found["problems"]:
         print(f"  {line}")

@@ -319,6 +319,8 @@ def main() -> None:
     if args.json.is_file() and (args.only or not args.rounds):
         found |= json.loads(args.json.read_text())
     scripts = commands(args.students, args.load, args.otter)
+    if unknown := [part for part in args.only or () if part not in scripts]:
+        sys.exit(f"performance: no part {', '.join(unknown)}; there are {', '.join(scripts)}")
     chosen = {part: scripts[part] for part in args.only or scripts}
     if args.rounds:
         found["parts"] |= {part: [] for part in chosen}

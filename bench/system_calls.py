@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]
 
 from grader.batch.grade import Grader  # noqa: E402
+from grader.course.config import CourseError  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.intake.reading import read as read_submission  # noqa: E402
 from grader.sandbox.calls import CALLS  # noqa: E402
@@ -205,6 +206,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--grade", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    try:
+        find_course(ROOT).select(args.only)
+    except CourseError as error:
+        sys.exit(f"system_calls: {error}")
     if args.grade:
         grade(args.students, args.only)
         return

@@ -24,12 +24,12 @@ from grader.runner.admission import (
     ProgramRefused,
     admitted,
     check_functions,
-    is_transposed,
     kind_of,
     place_of,
     shaped,
     walk,
 )
+from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
@@ -120,8 +120,7 @@ def _canonical(
         if len(text) > MAX_PROGRAM_TEXT:
             raise ProgramRefused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
         places = tuple(place_of(op.location, files) for op in operations)
-        transposed = tuple(kind_of(op) is not None and is_transposed(op.location) for op in operations)
-        return Program(text, places, transposed, _results(main))
+        return Program(text, places, transposed(operations), _results(main))
 
 
 _contexts: list[tuple[Any, int]] = []

@@ -304,7 +304,36 @@ def by_remainder(x, t, held):
     return x[(number % jnp.uint32(M)).astype(int)] if t else x[t]
 
 
-PICKED = [(column_by_data, ["0:2", "1:3", "2:4", "3:5"]), (no_rows, ["0", "1", "2", "3"])]
+def branch_by_data(x, t, held):
+    return lax.cond(x[t, 0, 0] > 0, lambda: jnp.ones_like(x[0]), lambda: x[t + 1] * 3)
+
+
+def masked_by_data(x, t, held):
+    return jnp.where(x[t, 0, 0] > 0, 1, x[t + 1])
+
+
+def moved_rows(x, t, held):
+    return jnp.concatenate([x[2:], x[:2]])[t]
+
+
+def rows_of_other_sizes(x, t, held):
+    return x.reshape(4, -1)[t, : 3 * D].reshape(3, D)
+
+
+def by_quotient(x, t, held):
+    row = lax.div(lax.axis_index("pp") + (t - 3), 2) + 2  # -3 / 2 is -1 in XLA
+    return lax.dynamic_index_in_dim(x, row, keepdims=False)
+
+
+PICKED = [
+    (column_by_data, ["0:2", "1:3", "2:4", "3:5"]),
+    (no_rows, ["0", "1", "2", "3"]),
+    (branch_by_data, ["0:2", "1:3", "2:4", "3:5"]),
+    (masked_by_data, ["0:2", "1:3", "2:4", "3:5"]),
+    (moved_rows, ["2", "3", "4", "0"]),
+    (rows_of_other_sizes, ["0:2", "1:3", "2:4", "3:5"]),
+    (by_quotient, ["1", "1", "2", "2"]),
+]
 
 
 @pytest.mark.parametrize(("pick", "entries"), PICKED)

@@ -168,6 +168,14 @@ def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
         ("return jax.vjp(lambda b: lax.psum(b, 'x'), a)[1](a)[0]", True),
         ("return jax.jit(jax.linear_transpose(lambda b: lax.psum(b, 'x'), a))(a)[0]", True),
         ("return jax.vmap(jax.grad(lambda b, c: (lax.psum(b, 'x') * c).sum()))(a, a)", True),
+        ("return jax.vjp(jax.jit(lambda b: lax.psum(b, 'x')), a)[1](a)[0]", True),
+        ("return jax.vjp(jax.checkpoint(jax.jit(lambda b: lax.psum(b, 'x'))), a)[1](a)[0]", True),
+        ("return jax.linear_transpose(jax.jit(lambda b: jax.jit(lambda c: lax.psum(c, 'x'))(b)), a)(a)[0]", True),
+        ("return jax.linear_transpose(lambda b: lax.fori_loop(0, 1, lambda i, c: lax.psum(c, 'x'), b), a)(a)[0]", True),
+        ("return jax.jit(lambda b: jax.jit(lambda c: lax.psum(c, 'x'))(b))(a)", False),
+        ("return lax.fori_loop(0, 1, lambda i, c: jax.jit(lambda b: lax.psum(b, 'x'))(c), a)", False),
+        ("return jax.checkpoint(lambda b: jax.vmap(lambda c: lax.psum(c, 'x'))(b))(a)", False),
+        ("return jax.jvp(lambda b: lax.psum(b, 'x'), (a,), (a,))[1]", False),
     ],
 )
 def test_a_collective_that_jax_transposed_is_marked(look: Callable, body: str, transposed: bool) -> None:

@@ -146,6 +146,8 @@ class Dask:
 
 def _expect_usable(address: str) -> None:
     """Raise ClusterError for an address that Dask's client would refuse, because Dask's own errors come late."""
+    if not address.strip():
+        raise ClusterError("--cluster needs an address; pass what dask scheduler prints: --cluster tcp://HOST:8786")
     try:
         scheme, place = parse_address(address, strict=True)
         if scheme == "inproc":

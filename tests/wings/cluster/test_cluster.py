@@ -280,6 +280,7 @@ def test_grading_over_tls_uses_dasks_settings(
     ("address", "says"),
     [
         ("tcp://127.0.0.1:1", "no scheduler answers at tcp://127.0.0.1:1 ("),
+        ("", "--cluster needs an address; pass what dask scheduler prints: --cluster tcp://HOST:8786"),
         ("127.0.0.1", "--cluster 127.0.0.1 cannot be used ("),
         ("http://127.0.0.1:8786", "--cluster http://127.0.0.1:8786 cannot be used ("),
     ],
