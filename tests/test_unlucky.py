@@ -586,7 +586,7 @@ def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_sour
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.tracer, signal.SIGKILL, 99, forks=2)
         (lost,) = findings(workers, SLOW_TO_LOAD, cases("f"))
-    assert lost == Fault("broken", "the tracing process died twice; it needs review")
+    assert lost == Fault("broken", "the process that traces the code ended twice; a person must review this submission")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 

@@ -118,8 +118,8 @@ class ParsingProcess:
                     self._worker.kill()
             if not killed and self._works():
                 spend(seconds)
-                raise Refused("twice ended the process that reads it, and was not read")
-        raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
+                raise Refused("was not read, because the process that reads it crashed twice")
+        raise Unreadable("the process that reads submissions does not run on this machine; see: shardlings doctor")
 
     def _works(self) -> bool:
         """Return True if a new process can read the grader's own test file."""

@@ -216,7 +216,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""
     if unseen := [a.shards.why for run in seen.elsewhere[0] for a in run if isinstance(a.shards, Unseen)]:
-        return f"not on {backend}: {unseen[0]}"
+        return f"values were not compared on {backend}: {unseen[0]}"
     pairs = [
         (wide(a), wide(b))
         for here, there in zip(seen.outputs, seen.elsewhere[0], strict=True)
@@ -241,7 +241,7 @@ def _measured(answer: Answered, backend: str) -> str:
     if not isinstance(seen, Observation) or not seen.measured:
         return ""
     if isinstance(seen.measured, str):
-        return f"not on {backend}: {seen.measured}"
+        return f"not timed on {backend}: {seen.measured}"
     low, typical, high = quantiles(seen.measured, n=4)
     simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"{show_seconds(typical)} a call on {backend}, the median of {len(seen.measured)} rounds"

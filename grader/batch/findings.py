@@ -163,7 +163,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
         seconds: the time limit, for the message.
     """
     if how == "worker":
-        return Fault("broken", "the tracing process died twice; it needs review")
+        return Fault("broken", "the process that traces the code ended twice; a person must review this submission")
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":

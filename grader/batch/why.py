@@ -194,8 +194,8 @@ def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: lis
 
 def _raw(finding: Finding | None) -> str:
     if isinstance(finding, Fault):
-        return f"nothing: {finding.message}"
-    return show_value(finding[0].value) if isinstance(finding, list) else "nothing: nothing was handed in"
+        return f"nothing, because {finding.message}"
+    return show_value(finding[0].value) if isinstance(finding, list) else "nothing, because nothing was handed in"
 
 
 def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:

@@ -66,10 +66,11 @@ def grade_assignment(options: AssignmentOptions) -> int:
             soft_wrap=True,
         )
         if done.no_secret:
-            outside = (
-                f"nbgrader release_feedback fails for submissions from outside the exchange: {a_few(done.no_secret)}"
+            outside = f"these students did not submit through nbgrader's exchange: {a_few(done.no_secret)}"
+            tell(
+                "note",
+                f"{outside}; release_feedback cannot reach them: send them feedback/STUDENT/{assignment}/ yourself",
             )
-            tell("note", f"{outside}; give these students feedback/STUDENT/{assignment}/ yourself")
         needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
         print_attention(needed, out)
     for student in done.pending:

@@ -82,7 +82,7 @@ Processes = Annotated[
         "--processes",
         min=1,
         max=64,
-        help="split the devices among this many processes; one mesh has the devices of all processes",
+        help="split the devices among this many processes; each mesh uses the devices of all processes",
     ),
 ]
 

@@ -57,14 +57,14 @@ class Array:
 def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return the drawn values in a dtype. Floats may be rounded; no other value may change."""
     if found.dtype.kind in "OSUMm":
-        raise AuthorError(f"what is drawn has dtype {found.dtype}, which is not a number")
+        raise AuthorError(f"the drawn array has dtype {found.dtype}, which is not a type of numbers")
     if found.shape != shape:
-        raise AuthorError(f"what is drawn has shape {found.shape}, expected {shape}")
+        raise AuthorError(f"the drawn array has shape {found.shape}, expected {shape}")
     if is_inexact(found.dtype) and not np.isfinite(wide(found)).all():
-        raise AuthorError("what is drawn has NaN or infinite values")
+        raise AuthorError("the drawn array has NaN or infinite values")
     cast, kept = _cast(found, dtype)
     if not kept.all():
-        raise AuthorError(f"what is drawn, {found.dtype}, does not fit into {dtype}: {found[~kept][0]}")
+        raise AuthorError(f"the drawn value {found[~kept][0]} ({found.dtype}) does not fit into {dtype}")
     cast.flags.writeable = False
     return cast
 

@@ -107,7 +107,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     if kind not in KINDS or not 0 < at_least <= 1 or not work > 0:
         kinds = ", ".join(KINDS)
         raise ValueError(
-            f"expect_overlap: {kind!r} must be one of {kinds}, at_least more than 0, up to 1, and work more than 0"
+            f"expect_overlap: the kind {kind!r} must be one of {kinds}; at_least must be above 0 and at most 1; "
+            "work must be above 0"
         )
     line, by = _timeline(seen, kind, on)
     share = line.shares().get(kind)

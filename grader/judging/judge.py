@@ -22,7 +22,7 @@ from grader.judging.seen import Answered, by_compiler, paired, seen_of
 
 # These texts must not depend on the secret inputs or on their results.
 WRONG_IN_SECRET = (
-    "right on all inputs that can be shown, wrong on hidden ones: its behaviour depends on more than it should"
+    "right on all public inputs, wrong on hidden inputs: look for code that fits only the public sizes or values"
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
 MAX_SPANS = 1000  # a timeline of a report has at most this many bars

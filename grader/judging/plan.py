@@ -232,9 +232,9 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
     except Exception as error:  # the author's function failed
         raise AuthorError(f"{cases.task.name}: drawing hidden cases raises {type(error).__name__}: {error}") from None
     if not found:
-        raise AuthorError(f"{cases.task.name}: hidden draws no case, so nothing hidden would be judged")
+        raise AuthorError(f"{cases.task.name}: the function `hidden` draws no cases; give at least one")
     if len(found) > MOST_CASES:
-        raise AuthorError(f"{cases.task.name}: hidden draws more than {MOST_CASES:,} cases")
+        raise AuthorError(f"{cases.task.name}: the function `hidden` draws more than {MOST_CASES:,} cases; draw fewer")
     for case in found:
         given = declared.mapping(f"{cases.task.name}: a hidden case", case, '{"n": 8}')
         declared.plain(f"{cases.task.name}: in a hidden case, argument", given)

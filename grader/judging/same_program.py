@@ -266,8 +266,8 @@ class _Matching:
         for x, y in zip(one.results, two.results, strict=True):
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
-                rank = len(self.large.values[y].shape)
-                return f"{two.name} makes an array of {rank} dimensions, but another number in the judged program"
+                timed, judged = len(self.large.values[y].shape), len(self.small.values[x].shape)
+                return f"{two.name} makes an array of {timed} dimensions, in the judged program {judged}"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]

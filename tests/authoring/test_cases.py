@@ -81,7 +81,9 @@ def test_a_hidden_case_with_wrong_arguments_is_refused() -> None:
         AuthorError, match=r"^half: in a hidden case, argument n is the set \{9\}, which cannot be sent"
     ):
         list(case_problems(asked(raising(KeyError()), [{"n": {9}}]), "seed"))
-    with pytest.raises(AuthorError, match=f"^half: hidden draws more than {MOST_CASES:,} cases$"):
+    with pytest.raises(
+        AuthorError, match=f"^half: the function `hidden` draws more than {MOST_CASES:,} cases; draw fewer$"
+    ):
         list(case_problems(asked(raising(KeyError()), lambda rng: ({"n": 1} for _ in iter(int, 1))), "seed"))
 
 

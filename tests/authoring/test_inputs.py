@@ -35,7 +35,7 @@ def test_values_that_do_not_come_from_the_generator_are_reported() -> None:
 
 
 def test_values_that_cannot_be_drawn_are_reported() -> None:
-    with pytest.raises(AuthorError, match=r"^f: argument a: what is drawn has shape \(4,\), expected \(3,\)$"):
+    with pytest.raises(AuthorError, match=r"^f: argument a: the drawn array has shape \(4,\), expected \(3,\)$"):
         list(undecided_draws(called(a=array(3, draw=lambda rng, shape: rng.random(4)))))
 
 

@@ -103,7 +103,7 @@ def test_the_order_of_draws_changes_nothing(tmp_path: Path) -> None:
         ("raise SystemExit('no reason')", "no reason"),
         ("__import__('os')._exit(7)", "the process ended with status 7"),
         ("raise ValueError('odd')", "gather: argument a: drawing it raises ValueError: odd"),
-        ("print('{}'); return rng.random(4)", "gather: argument a: what is drawn has shape (4,), expected (8, 3)"),
+        ("print('{}'); return rng.random(4)", "gather: argument a: the drawn array has shape (4,), expected (8, 3)"),
     ],
 )
 def test_authors_code_that_does_not_end_stops_only_its_exercise(tmp_path: Path, body: str, told: str) -> None:

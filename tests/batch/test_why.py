@@ -122,7 +122,9 @@ def test_differences_from_the_report_on_file_are_shown(course: Course) -> None:
 @pytest.mark.slow
 def test_why_also_decides_questions_and_missing_work(course: Course) -> None:
     asked = why(course, TIER, submitted(None), "gather_time", None)
-    assert asked.result.status == "failed" and asked.lines[0].endswith("}, answered nothing: nothing was handed in")
+    assert asked.result.status == "failed" and asked.lines[0].endswith(
+        "}, answered nothing, because nothing was handed in"
+    )
     (line,) = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).lines
     assert line.startswith("asked with {") and line.endswith("}, answered '3 us'")
     assert why(course, TIER, submitted(None), "value", None).lines == []

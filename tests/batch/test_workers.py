@@ -446,7 +446,9 @@ def test_the_reason_why_a_program_did_not_run_is_reported(died: WorkerDied, kind
 
 
 def test_a_tracer_that_dies_is_the_graders_fault() -> None:
-    assert replies.ended_fault("worker", "it", 2) == Fault("broken", "the tracing process died twice; it needs review")
+    assert replies.ended_fault("worker", "it", 2) == Fault(
+        "broken", "the process that traces the code ended twice; a person must review this submission"
+    )
 
 
 # -- in one's own notebook ---------------------------------------------------------------------

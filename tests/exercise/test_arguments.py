@@ -154,19 +154,19 @@ def test_a_wrong_draw_function_is_reported_when_it_is_declared(draw: Any, told: 
 @pytest.mark.parametrize(
     ("draw", "dtype", "told"),
     [
-        (lambda rng, shape: np.zeros(2), "float32", "what is drawn has shape (2,), expected (3,)"),
-        (lambda rng, shape: 0, "float32", "what is drawn has shape (), expected (3,)"),
-        (lambda rng, shape: ["a"] * 3, "float32", "what is drawn has dtype <U1, which is not a number"),
-        (lambda rng, shape: [None] * 3, "float32", "what is drawn has dtype object, which is not a number"),
-        (lambda rng, shape: [0, np.nan, 0], "float32", "what is drawn has NaN or infinite values"),
-        (lambda rng, shape: [0, 0, -np.inf], "bfloat16", "what is drawn has NaN or infinite values"),
-        (lambda rng, shape: [0, 0, 1e30], "float16", "what is drawn, float64, does not fit into float16: 1e+30"),
-        (lambda rng, shape: [0, 0, 0.5], "int32", "what is drawn, float64, does not fit into int32: 0.5"),
-        (lambda rng, shape: [0, 0, 128], "int8", "what is drawn, int64, does not fit into int8: 128"),
-        (lambda rng, shape: [0, 0, -1], "uint64", "what is drawn, int64, does not fit into uint64: -1"),
-        (lambda rng, shape: [0, 1, 2], "bool", "what is drawn, int64, does not fit into bool: 2"),
-        (lambda rng, shape: [0, 0, (1 << 24) + 1], "float32", "what is drawn, int64, does not fit into float32: 16777217"),
-        (lambda rng, shape: [0, 0, 1j], "float32", "what is drawn, complex128, does not fit into float32: 1j"),
+        (lambda rng, shape: np.zeros(2), "float32", "the drawn array has shape (2,), expected (3,)"),
+        (lambda rng, shape: 0, "float32", "the drawn array has shape (), expected (3,)"),
+        (lambda rng, shape: ["a"] * 3, "float32", "the drawn array has dtype <U1, which is not a type of numbers"),
+        (lambda rng, shape: [None] * 3, "float32", "the drawn array has dtype object, which is not a type of numbers"),
+        (lambda rng, shape: [0, np.nan, 0], "float32", "the drawn array has NaN or infinite values"),
+        (lambda rng, shape: [0, 0, -np.inf], "bfloat16", "the drawn array has NaN or infinite values"),
+        (lambda rng, shape: [0, 0, 1e30], "float16", "the drawn value 1e+30 (float64) does not fit into float16"),
+        (lambda rng, shape: [0, 0, 0.5], "int32", "the drawn value 0.5 (float64) does not fit into int32"),
+        (lambda rng, shape: [0, 0, 128], "int8", "the drawn value 128 (int64) does not fit into int8"),
+        (lambda rng, shape: [0, 0, -1], "uint64", "the drawn value -1 (int64) does not fit into uint64"),
+        (lambda rng, shape: [0, 1, 2], "bool", "the drawn value 2 (int64) does not fit into bool"),
+        (lambda rng, shape: [0, 0, (1 << 24) + 1], "float32", "the drawn value 16777217 (int64) does not fit into float32"),
+        (lambda rng, shape: [0, 0, 1j], "float32", "the drawn value 1j (complex128) does not fit into float32"),
         (lambda rng, shape: 1 / 0, "float32", "drawing it raises ZeroDivisionError: division by zero"),
         (lambda rng, shape: [[0], [0, 1], []], "float32", "drawing it raises ValueError: setting an array element with a sequence."),
     ],
@@ -178,7 +178,7 @@ def test_a_wrong_drawn_value_is_reported_with_its_argument(draw: Callable, dtype
 
 
 def test_an_integer_that_its_dtype_does_not_hold_is_reported() -> None:
-    with pytest.raises(AuthorError, match=r"^f: argument a: what is drawn, int64, does not fit into int8: [0-9]+$"):
+    with pytest.raises(AuthorError, match=r"^f: argument a: the drawn value [0-9]+ \(int64\) does not fit into int8$"):
         asks(public=True, a=integers(0, 1000, 64, dtype="int8"))
 
 

@@ -196,7 +196,9 @@ def test_expect_overlap_fails_without_a_collective_of_that_kind() -> None:
 
 def test_wrong_arguments_of_expect_overlap_are_the_authors_fault() -> None:
     for kind, part, work in (("ppermute", 0.9, 1), ("permute", 0.0, 1), ("permute", 1.1, 1), ("permute", 0.9, 0)):
-        with pytest.raises(ValueError, match=r"expect_overlap: .* at_least more than 0, up to 1, and work more than 0"):
+        with pytest.raises(
+            ValueError, match=r"expect_overlap: .* at_least must be above 0 and at most 1; work must be above 0"
+        ):
             expect_overlap(seen(matmul(ring, 256)), kind, at_least=part, work=work)
 
 

@@ -87,7 +87,9 @@ def test_a_budget_is_between_a_right_and_a_wrong_program() -> None:
     ("right", "wrong"), [(100, 149), (100, 100), (400, 100), (0, 1), (100, math.inf), (math.nan, 2)]
 )
 def test_between_refuses_amounts_that_are_too_close(right: float, wrong: float) -> None:
-    with pytest.raises(ValueError, match=r"the wrong program needs at least 1.5 times what right programs need"):
+    with pytest.raises(
+        ValueError, match=r"the amount of the wrong program must be at least 1.5 times that of right programs"
+    ):
         between(right, wrong)
     assert between(100, 150) == 122
 
@@ -95,7 +97,7 @@ def test_between_refuses_amounts_that_are_too_close(right: float, wrong: float) 
 def test_between_leaves_room_for_other_styles() -> None:
     budget = between(100, 800, styles=2)
     assert (budget, budget.right, budget.wrong) == (400, 100, 800)
-    with pytest.raises(ValueError, match=r"1.5 times what right programs need, 200; choose sizes"):
+    with pytest.raises(ValueError, match=r"1.5 times that of right programs, 200; choose sizes"):
         between(100, 290, styles=2)
 
 

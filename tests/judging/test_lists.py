@@ -126,11 +126,11 @@ def test_learners_read_the_options_the_form_and_the_rule() -> None:
     assert render_question(wraps, DRAWN["wraps"]) == (
         "Which wrap around?\n\n- A: a tree, of two levels\n- B: a ring\n- C: a line\n- D: a torus\n\n"
         'Answer with a list of the letters or texts of all that apply: ["...", "..."]. You get the share of right '
-        "options that you list, less the share of wrong options that you list; a list of all options gets nothing."
+        "options that you list, minus the share of wrong options that you list; a list of all options gets nothing."
     )
     assert render_question(steps, DRAWN["steps"]).endswith(
         'Answer with a list of the letters or texts of all items, in order: ["...", "..."]. You get the share of pairs '
-        "in the right order, less the share of pairs in the wrong order."
+        "in the right order, minus the share of pairs in the wrong order."
     )
     assert "share" not in render_question(asked(False).questions["wraps"], DRAWN["wraps"])
 

@@ -107,7 +107,7 @@ class SeveralKind(ListedKind):
     @property
     def rule(self) -> str:
         return (
-            "You get the share of right options that you list, less the share of wrong options that you list; a list "
+            "You get the share of right options that you list, minus the share of wrong options that you list; a list "
             "of all options gets nothing."
         )
 
@@ -152,7 +152,7 @@ class OrderKind(ListedKind):
 
     @property
     def rule(self) -> str:
-        return "You get the share of pairs in the right order, less the share of pairs in the wrong order."
+        return "You get the share of pairs in the right order, minus the share of pairs in the wrong order."
 
     def want(self, value: Any) -> Keys:
         if isinstance(value, Set):

@@ -97,7 +97,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
 
     def _other_dimension(self, given: ParsedAnswer) -> str:
         asked = unit_of(self.unit)[1]
-        return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
+        return "" if given.dimension == asked else f"the question asks for {asked}, you gave {given.dimension}"
 
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.

@@ -348,7 +348,9 @@ class Dispatch:
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
             if has != needs:
-                self._refuse(member, f"has {name} {has}, this machine has {needs}: install the same there")
+                self._refuse(
+                    member, f"has {name} {has}, this machine has {needs}: install this machine's version there"
+                )
                 return
         if problem := about.problems.get(self.kit.tier, f"does not know isolation {self.kit.tier}"):
             self._refuse(member, f"cannot confine learner code: isolation {self.kit.tier}: {problem}")

@@ -76,12 +76,12 @@ class RealDevices:
             without = self._found()
             if "problem" not in without:
                 what = f"the {backend.name} cannot be reached from inside {tier} ({one(found['problem'])})"
-                tell(f"{what}: the process that runs programs on it is not confined, but learner Python is")
+                tell(f"{what}, so the process that runs programs is not sandboxed; learner Python still is")
             found = without
         elif processes > 1 and tier != "none":
             tell(
                 "processes of one mesh use the network, so the processes that run programs "
-                "are not confined, but learner Python is"
+                "are not sandboxed; learner Python still is"
             )
         if "problem" in found:
             self.close()

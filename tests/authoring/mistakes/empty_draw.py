@@ -1,5 +1,5 @@
 # Mistake: hidden draws nothing
-# Message: empty_draw: hidden draws no case, so nothing hidden would be judged
+# Message: empty_draw: the function `hidden` draws no cases; give at least one
 """# Blocks
 
 Where a block begins.

@@ -1,5 +1,5 @@
 # Mistake: the hidden cases never end
-# Message: endless_cases: hidden draws more than 10,000 cases
+# Message: endless_cases: the function `hidden` draws more than 10,000 cases; draw fewer
 """# Blocks
 
 Where a block begins.

@@ -1,5 +1,5 @@
 # Mistake: a drawn integer does not fit
-# Message: argument a: what is drawn, int64, does not fit into int32: 
+# Message: argument a: the drawn value 
 """# Gather
 
 Every device gets the whole of A.

@@ -253,7 +253,7 @@ class Older(Worker):
 
 HERE = deciding()
 REFUSED = {
-    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install the same there"),
+    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install this machine's version there"),
     "python": (lambda: with_(Python="3.10"), f"has Python 3.10, this machine has {HERE['Python']}: install"),
     "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
     "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
