@@ -27,7 +27,7 @@ def traded_then_added(y):
 
 
 def added_everywhere(y):
-    """reduce_scatter_t: reduce_scatter_t_all_reduced"""
+    """reduce_scatter_t: reduce_scatter_t_summed"""
     whole = jnp.concatenate([y] * jax.lax.axis_size("x"))
     return jax.lax.psum(whole, "x")
 
@@ -58,7 +58,7 @@ def gathered_and_added(y):
 
 
 def in_two_phases(y):
-    """all_reduce_t: all_reduce_t_in_two_steps"""
+    """all_reduce_t: none"""
     part = jax.lax.psum_scatter(y, "x", scatter_dimension=0, tiled=True)
     return jax.lax.all_gather(part, "x", axis=0, tiled=True)
 

@@ -99,8 +99,8 @@ def add_up(home, gate, expert, place, S):
     return (got * gate[:, None]).reshape(-1, S, home.shape[-1]).sum(0)
 
 
-def device_wide_slots(x, route, w, *, k, cap):
-    """moe: slots_of_the_whole_device"""
+def slots_of_each_device(x, route, w, *, k, cap):
+    """moe: none"""
     E, S = route.shape[1], len(x)
     gate, expert = jax.lax.top_k(jax.nn.softmax(route), k)
     gate, expert = gate.T.reshape(-1), expert.T.reshape(-1)
@@ -117,7 +117,7 @@ def device_wide_slots(x, route, w, *, k, cap):
     return add_up(home, gate, expert, place, S)
 
 
-def slots_counted_over_all_experts(x, route, w, *, k, cap):
+def device_wide_slots(x, route, w, *, k, cap):
     """moe: slots_of_the_whole_device"""
     E, S = route.shape[1], len(x)
     gate, expert = jax.lax.top_k(jax.nn.softmax(route), k)

@@ -137,6 +137,15 @@ def all_gather_t_all_reduced(y):
 
 
 @exercise.misconception(
+    of=all_gather_t, fails=all_gather_t_traffic, breaks="communication | one collective over x, of the right kind"
+)
+def all_gather_t_by_all_to_all(y):
+    """You sent the cotangents by an all-to-all and added them at the owner. A reduce-scatter does both in one step."""
+    parts = jax.lax.all_to_all(y, "x", split_axis=0, concat_axis=0, tiled=True)
+    return parts.reshape(jax.lax.axis_size("x"), -1, *y.shape[1:]).sum(0)
+
+
+@exercise.misconception(
     of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | JAX does not make it"
 )
 def all_gather_t_by_linear_transpose(y):
@@ -159,6 +168,14 @@ def all_reduce_t_by_vjp(y):
 def reduce_scatter_t_mean(y):
     """You divided by X. Each term of a sum gets the sum's whole cotangent."""
     return reduce_scatter_t(y) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(
+    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the whole cotangent of the sum"
+)
+def reduce_scatter_t_summed(y):
+    """You added the cotangents of all devices. Rows that were added into device i's result get device i's cotangent alone: gather the cotangents, and do not add them."""
+    return jax.numpy.concatenate([jax.lax.psum(y, "x")] * jax.lax.axis_size("x"))
 
 
 @exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic, breaks="of the right kind, and no other")
@@ -200,6 +217,14 @@ def all_to_all_t_untiled(y):
     """Without tiled=True, jax.lax.all_to_all needs one row for each device along split_axis, and removes this
     dimension. Set tiled=True to cut a dimension of any size that X divides."""
     return jax.lax.all_to_all(y, "x", split_axis=0, concat_axis=1)
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")
+def all_to_all_t_by_reshape(y):
+    """Your reshape puts each received chunk into rows of its own. The chunks belong side by side: join them along the columns, as tiled=True with concat_axis=1 does."""
+    n = jax.lax.axis_size("x")
+    chunks = jax.lax.all_to_all(y.reshape(n, -1, y.shape[1]), "x", split_axis=0, concat_axis=0)
+    return chunks.reshape(y.shape[0] // n, -1)
 
 
 @exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")

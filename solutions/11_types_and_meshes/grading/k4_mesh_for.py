@@ -333,6 +333,12 @@ def first_axis_is_data(what, mesh):
     return tuple(axis for i, (axis, _) in enumerate(mesh) if i == 0 or (what != "batch" and axis == "cp"))
 
 
+@exercise.misconception(form_of=first_axis_is_data, breaks="axes along which ranks read different sequences")
+def first_axis_is_the_batch(what, mesh):
+    """Like `first_axis_is_data`, but only for the batch."""
+    return (mesh[0][0],) if what == "batch" else axes_for(what, mesh)
+
+
 @exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes along which ranks hold different parts")
 def replicas_cut_weights(what, mesh):
     """You cut weights over dp_replicate. Ranks along dp_replicate hold copies of the weights."""
