@@ -31,7 +31,7 @@ KINDS = {
     "a hash for random numbers", "no checkpoint", "duplicates removed", "busy all the time",
     "arithmetic in disguise", "groups over several axes", "overlap with work for nothing",
     "nearly equal random numbers", "a step below rounding", "guessed from other numbers", "numbers cut to integers",
-    "work of other devices",
+    "work of other devices", "sums of one axis after the other", "branch on mesh",
 }  # fmt: skip
 
 

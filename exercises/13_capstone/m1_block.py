@@ -32,12 +32,12 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 |---|---|---|
 | value | the result equals that of one device | |
 | gradients | the gradients equal those of one device | |
-| forward, tp | two all-reduces of its rows | 1440 bytes |
-| forward, sp | K and V of its heads gathered | 1296 bytes |
+| forward, tp | two all-reduces of its rows | 16128 bytes |
+| forward, sp | K and V of its heads gathered | 384 bytes |
 | forward, dp | nothing | |
-| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 1440 + 80 bytes |
-| backward, sp | at most twice the forward bytes | 2592 bytes |
-| backward, dp and sp | one all-reduce of its parameters' gradients over both axes | 6960 bytes |
+| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
+| backward, sp | at most twice the forward bytes | 768 bytes |
+| backward, dp and sp | one all-reduce of its parameters' gradients over both axes | 185472 bytes |
 | work | at most one more forward pass of matmuls | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
@@ -46,9 +46,9 @@ that pass, as in H4.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, F=78, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An
-all-reduce over tp sends 720 bytes. K is [3, 6, 3, 3], 648 bytes, and gathering K and V sends 1296 bytes. A device has
-1160 parameters, 4640 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 4640 bytes.
+**Small case.** B=6, T=4, D=336, 8 heads of 2, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
+all-reduce over tp sends 8064 bytes. K is [3, 2, 4, 2], 192 bytes, and gathering K and V sends 384 bytes. A device has
+30912 parameters, 123648 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 123648 bytes.
 
 Check your work: shardlings check m1_block
 For all exercises of this module: README.md, or shardlings show 13_capstone

@@ -44,7 +44,7 @@ parameters are p − RATE · g · min(1, LIMIT/‖g‖).
 
 **Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. The squares
 of g for `before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's
-small case, a step sends 2960 bytes over tp, 3888 over sp, and 6960 over dp and sp together.
+small case, a step sends 34944 bytes over tp, 1152 over sp, and 185472 over dp and sp together.
 
 Check your work: shardlings check m2_train_step
 For all exercises of this module: README.md, or shardlings show 13_capstone

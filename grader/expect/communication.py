@@ -15,6 +15,7 @@ from grader.expect.mattering import collectives_that_matter
 Counts = Mapping[str | tuple[str, ...], int]
 Count = TypeVar("Count", bound=float)
 Key = tuple[str, tuple[str, ...], bool]
+Axes = str | tuple[str, ...] | None
 
 
 def expect_collectives(seen: Seen, **wanted: Counts) -> None:
@@ -151,14 +152,14 @@ def expect_only(seen: Seen, *kinds: str) -> None:
             )
 
 
-def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float = 0, axis: str | None = None) -> None:
+def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float = 0, axis: Axes = None) -> None:
     """Check that no device sends more than ``at_most`` bytes (over ``axis``, or in total), on any path.
 
     Args:
         at_most: bytes; None for no budget.
         at_least: bytes that each device must send, on every path, by collectives that matter (see ``mattering``).
         axis: a collective counts for each axis that one of its groups crosses, even if the group does not span the
-            axis.
+            axis. With a tuple of axes, a collective counts once if it crosses one of them.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_traffic: say at_most=... or at_least=...")
@@ -168,12 +169,12 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
         _expect_traffic_that_matters(seen, at_least, axis)
 
 
-def _expect_traffic_at_most(seen: Seen, at_most: float, axis: str | None) -> None:
+def _expect_traffic_at_most(seen: Seen, at_most: float, axis: Axes) -> None:
     counted = _crossing(seen.collectives, axis)
     sent = seen.sends(counted)
     if not sent.known:
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
-    along = f" over {axis}" if axis else ""
+    along = _along(axis)
     counts = f"{along}{_part(seen)}".strip()
     if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, counts)):
         worst, *_ = max(_by_operation(counted), key=lambda same: seen.sends(same).most, default=[None])
@@ -197,8 +198,8 @@ def _by_operation(collectives: Sequence[Collective]) -> Iterable[list[Collective
     return found.values()
 
 
-def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: str | None) -> None:
-    counted, along = _crossing(seen.collectives, axis), f" over {axis}" if axis else ""
+def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: Axes) -> None:
+    counted, along = _crossing(seen.collectives, axis), _along(axis)
     if seen.sends(counted).least >= at_least:
         matters = collectives_that_matter(seen)
         idle = next((c for c in counted if c not in matters), None)
@@ -223,8 +224,16 @@ def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: str | None) 
         )
 
 
-def _crossing(collectives: Sequence[Collective], axis: str | None) -> list[Collective]:
-    return [c for c in collectives if axis is None or axis in c.axes]
+def _crossing(collectives: Sequence[Collective], axis: Axes) -> list[Collective]:
+    return [c for c in collectives if axis is None or set(_names(axis)) & set(c.axes)]
+
+
+def _along(axis: Axes) -> str:
+    return f" over {' or '.join(_names(axis))}" if axis else ""
+
+
+def _names(axis: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (axis,) if isinstance(axis, str) else axis
 
 
 def _part(seen: Seen) -> str:

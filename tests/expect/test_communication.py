@@ -109,6 +109,18 @@ def test_traffic_is_counted_over_one_axis_or_all_axes() -> None:
     assert reason(expect_traffic, both, at_most=29, axis="x").startswith("each device sends 30 B")
 
 
+def test_traffic_over_one_of_several_axes_counts_each_collective_once() -> None:
+    program = seen(
+        collective("all_gather", "x", sent=1), collective("all_reduce", "x", "y", sent=10),
+        collective("permute", "z", sent=100),
+    )  # fmt: skip
+    expect_traffic(program, at_most=11, axis=("x", "y"))
+    text = reason(expect_traffic, program, at_most=10, axis=("x", "y"))
+    assert text == "each device sends 11 B over x or y, the budget is 10 B; most of it by all_reduce over x and y"
+    text = reason(expect_traffic, program, at_least=12, axis=("x", "y"))
+    assert text == "each device sends 11 B over x or y, 12 B are needed"
+
+
 def test_expect_traffic_without_a_number_is_the_authors_mistake() -> None:
     with pytest.raises(ValueError, match=r"^expect_traffic: say at_most=... or at_least=...$"):
         expect_traffic(seen())
