@@ -101,7 +101,7 @@ def spelt(
         if not uneven and size % prod(mesh[axis] for axis in axes):
             raise ValueError("uneven")
     entries = [tuple(axes[::-1] if turn else axes) or None for axes in entries]
-    return P(*entries, unreduced=set(unreduced if sums else []))
+    return P(*entries, unreduced=frozenset(unreduced if sums else []))
 
 
 def sums_lost(placements, shape, mesh):
