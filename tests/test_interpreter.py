@@ -316,10 +316,10 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     programs: list[tuple[Any, bytes]] = []
     own = Runner.run_or_try_again
 
-    def seen(self: Any, request: dict, program: bytes, ask: Any, **more: Any) -> Any:
+    def seen(self: Any, request: dict, program: bytes, ask: Any, *asleep: Any, **more: Any) -> Any:
         if not ask.secret and not more:
             programs.append((ask, program))
-        return own(self, request, program, ask, **more)
+        return own(self, request, program, ask, *asleep, **more)
 
     monkeypatch.setattr(Runner, "run_or_try_again", seen)
     course = load_course(ROOT / "course.yaml")

@@ -144,7 +144,7 @@ def test_graded_and_public_reuses_known_answers(grader: Grader) -> None:
 def test_a_failure_of_the_grader_leaves_points_pending(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.sandbox.worker import WorkerDied
 
-    def dies(*args: object) -> object:
+    def dies(*args: object, **more: object) -> object:
         raise WorkerDied("died", "Check failed: x")
 
     workers = grader.hosts[0]
