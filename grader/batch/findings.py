@@ -231,7 +231,7 @@ def _composed_raw(raw: Any, depth: int = 0) -> Any:
     """Return the plain values of an answer of several parts. Raises BadFrame for too many parts or levels."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
-        raise BadFrame("the answer has too many parts or levels")
+        raise BadFrame("the returned value has too many parts or levels")
     if isinstance(raw, dict):
         return {str(key)[:MAX_KEY]: _composed_raw(part, depth + 1) for key, part in raw.items()}
     if isinstance(raw, list):

@@ -34,7 +34,7 @@ Seeds = Annotated[
         "--seeds",
         min=1,
         max=1000,
-        help="number of course seeds to prove with; each stands for the seed of a future term",
+        help="number of course seeds with which to prove the course, such as the seeds of future terms",
     ),
 ]
 

@@ -45,6 +45,7 @@ from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.integrations.roster import Roster
+from grader.reports.points import counted
 from grader.reports.summary import Counts, Summary
 from grader.reports.tables import NOT_GRADED, NOTHING
 from grader.reports.terminal import print_attention, print_summary, print_warnings
@@ -273,7 +274,8 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         text = f"Points by hand go into {to}/overrides.yaml; `shardlings docs term` describes this file"
         out.print(text, highlight=False, soft_wrap=True)
     if folder.suspicions:
-        text = f"{len(folder.suspicions)} wrong answers are right for another student's numbers: {to}/integrity.json"
+        wrong = counted(len(folder.suspicions), "wrong answer")
+        text = f"{wrong} would be right with another student's numbers: {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)
     if folder.dry:
         out.print(f"\nNothing was written to {to}  (isolation: {tier})", highlight=False, soft_wrap=True)

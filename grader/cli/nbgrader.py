@@ -51,6 +51,7 @@ def nbgrader_scan(
     from grader.batch.confined import parsing
     from grader.integrations.nbgrader import folder as folders
     from grader.integrations.nbgrader import scan
+    from grader.reports.points import counted
 
     found = course_at(course or folders.course_of(folder), [folder])
     if not found.solved:
@@ -63,7 +64,7 @@ def nbgrader_scan(
         leaks = [f"{path}: {what}" for path, what in scan.scan(found, folder, parsers)]
     for line in leaks:
         say(clean(line, 400))
-    out.print(f"{len(leaks)} leaks" if leaks else "nothing leaks")
+    out.print(counted(len(leaks), "leak") if leaks else "nothing leaks")
     raise typer.Exit(FAILED if leaks else 0)
 
 

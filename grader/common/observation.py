@@ -84,7 +84,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
         raise TypeError(USE_VALUE)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(USE_VALUE if hasattr(np.ndarray, name) else f"a result has no {name!r}")
+        raise AttributeError(USE_VALUE if hasattr(np.ndarray, name) else f"results have no attribute {name!r}")
 
     @cached_property
     def value(self) -> np.ndarray:

@@ -313,7 +313,7 @@ def look() -> dict[str, Any]:
         found = jax.devices()
     except Exception as error:  # the error's type depends on what the platform lacks
         platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
-        return {"problem": one_line(error) or f"{platforms} is unknown to this JAX"}
+        return {"problem": one_line(error) or f"this JAX does not know the platform {platforms}"}
     return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
 
 
