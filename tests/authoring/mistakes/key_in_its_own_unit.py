@@ -1,5 +1,5 @@
 # Mistake: the function returns MiB in place of bytes
-# Message: Return seconds, bytes or FLOP and not MiB
+# Message: Return seconds, bytes or FLOP, not MiB
 """# Bytes
 
 How much a device holds.

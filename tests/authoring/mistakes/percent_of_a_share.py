@@ -1,5 +1,5 @@
 # Mistake: a percentage is returned, not a share
-# Message: Return a share, 0.25 for 25 percent
+# Message: Return a share (0.25 for 25 percent)
 """# Bytes
 
 How much a device holds.
