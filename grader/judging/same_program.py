@@ -241,8 +241,8 @@ class _Matching:
         """Compare pads. In each dimension, the amounts of padding before and after the array must fit the substitution
         of sizes.
 
-        If only one of the two amounts fits, the result's size must fit too. Only one amount fits if the pad is the
-        transpose of a slice.
+        If only one of the two amounts fits, the result's size must fit too. For example, a pad that is the transpose
+        of a slice may have only one amount that fits.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -279,7 +279,8 @@ class _Matching:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return pairs of positions where parts of a concatenation end. Later slices may cut at these positions."""
+        """Return a pair of positions for each part of a concatenation: the part's end in the small program, and in the
+        large program. Later slices may cut at these positions."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
@@ -298,7 +299,11 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if ``judged + k`` becomes ``timed + k`` for a k from ``-most`` to ``most`` other than 0."""
+        """Return True if ``sizes`` changes ``judged + k`` into ``timed + k`` for a number k that is not 0.
+
+        Args:
+            most: the range of k is from ``-most`` to ``most``.
+        """
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 

@@ -74,9 +74,13 @@ Moves = Sequence[tuple[object, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class _Columns:
-    """The devices of a table: their numbers, the axes that name them, their names, and a title for all of them.
+    """The columns of a table, one column per device.
 
     Attributes:
+        shown: the devices' numbers.
+        axes: the mesh axes whose coordinates name a device.
+        names: the devices' names, such as ``0,1``.
+        title: the ring or line that the table shows, in words.
         one: True if the devices are a single ring or line.
     """
 
