@@ -109,7 +109,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         yield f"{question.name}: {found}: {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
-        mend = "name the amount that is the answer of each draw, in Scenario(branches=...)"
+        mend = "use Scenario(branches=...) to name, for each draw, the amount that is the answer"
         if branches:
             mend = f"in all draws it is {branches.pop()!r}; choose params for which another amount is the answer"
         yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"

@@ -340,7 +340,7 @@ def _items(rubric: Mapping[Any, Any]) -> dict[str, tuple[float, str]]:
     found: dict[str, tuple[float, str]] = {}
     for name, item in declared.mapping("`rubric`", rubric, '{"gathers": (1, "B is gathered first")}').items():
         if not name.isidentifier():
-            raise AuthorError(f"rubric: {name!r} cannot name an item in overrides.yaml: write a name such as gathers")
+            raise AuthorError(f"rubric: {name!r} is not a valid name of an item; write a Python name such as gathers")
         match item:
             case (int() | float() as worth, str(text)) if text.strip() and not isinstance(worth, bool) and worth > 0:
                 found[name] = (worth, " ".join(text.split()))

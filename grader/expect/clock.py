@@ -126,7 +126,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
         why, where = f"no {kind} is exposed, but {_core(line)}", ""
     raise Failure(
         f"{why}; {_gain(line, kind, needed, by)}, "
-        f"so overlap saves {part} of the time that overlap can save; the check requires {due}",
+        f"so the program's overlap saves {part} of the time that the best overlap would save; the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
 

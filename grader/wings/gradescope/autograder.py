@@ -90,9 +90,7 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
 def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
     """Write the zip. Return a message for the user: how many points to set on Gradescope."""
     write_zip(course, names, path, isolation=isolation)
-    return (
-        f"set the assignment to {points(course, names):g} points; extensions give extra credit on top of these points"
-    )
+    return f"set the assignment to {points(course, names):g} points; extension exercises give extra credit on top"
 
 
 def points(course: Course, names: list[str]) -> float:
