@@ -81,7 +81,7 @@ class _Matching:
                 return self.differ(one, two, what)
         if len(small) != len(large) and one is not None and two is not None:
             return self.differ(
-                one, two, f"the timed program has {len(large)} operations, the judged program has {len(small)}"
+                one, two, f"the number of operations is {len(large)}, in the judged program {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("the timed program returns other values than the judged program")
@@ -199,7 +199,7 @@ class _Matching:
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
-            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+            return f"the loop's rounds are {two.rounds}, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
         if one.name in ("slice", "pad"):
             return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
         for a, b in zip(_numbers(one), _numbers(two), strict=True):
@@ -267,7 +267,7 @@ class _Matching:
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
                 timed, judged = len(self.large.values[y].shape), len(self.small.values[x].shape)
-                return f"{two.name} makes an array of {timed} dimensions, in the judged program {judged}"
+                return f"the rank of {two.name}'s result is {timed}, in the judged program {judged}"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]
