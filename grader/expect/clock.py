@@ -241,7 +241,7 @@ def _percent(part: float, digits: int) -> str:
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     """Describe how long a collective is exposed.
 
-    ``waits``: whether to name the operation that the collective waits for and the operation that waits for it.
+    ``waits``: True to name two operations: one that the collective waits for, and one that waits for the collective.
     """
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""

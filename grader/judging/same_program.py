@@ -1,7 +1,7 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-The timed program is large and never runs. The grader counts the timed program's values as right only if this program
-equals a small program with judged values. Equal programs have equal operations in equal order, with equal operands (by
+The timed program is large and never runs. If it equals a small program with right values, the grader counts the timed
+program's values as right too. Equal programs have equal operations in equal order, with equal operands (by
 position), dtypes and attributes. The substitution must turn each size in the small program into the size in the large
 program.
 """
