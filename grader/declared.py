@@ -152,7 +152,7 @@ def spec(value: Any, ndim: int) -> tuple:
         if not (entry is None or isinstance(entry, str) or _is_axes(entry)):
             raise AuthorError(f"an entry of `spec` is {a(entry)}, not None, an axis or a tuple of axes")
     if len(found) > ndim:
-        raise AuthorError(f"`spec` has {len(found)} entries for an array of {ndim} dimensions: give at most {ndim}")
+        raise AuthorError(f"`spec` has more entries ({len(found)}) than the array has dimensions ({ndim})")
     axes = [axis for names in entries(found, ndim) for axis in names]
     for axis in axes:
         if axes.count(axis) > 1:

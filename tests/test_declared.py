@@ -79,7 +79,7 @@ def test_unknown_or_missing_arguments_are_reported(tmp_path: Path, was: str, bec
         ("a=A,", 'a=A, meshes={"x": 4},', "36: `meshes` is a list of meshes, not one: write meshes=[{'x': 4}]"),
         (SPEC, 'spec=P("z", None)', "36: the spec of a names axis 'z', which the mesh {'x': 4} does not have"),
         (MESHES, 'meshes=[{"x": 4}, {"y": 2}]', "36: the spec of a names axis 'x', which the mesh {'y': 2} does not have"),
-        (SPEC, 'spec=P("x", None, None)', "35: `spec` has 3 entries for an array of 2 dimensions: give at most 2"),
+        (SPEC, 'spec=P("x", None, None)', "35: `spec` has more entries (3) than the array has dimensions (2)"),
         (SPEC, 'spec=P("x", "x")', "35: `spec` names axis x twice: an axis can cut only one dimension"),
         (SPEC, 'spec="x"', """35: `spec` is the str 'x', not a PartitionSpec such as P("x", None)"""),
         (SPEC, "spec=3", '35: `spec` is the int 3, not a PartitionSpec such as P("x", None)'),

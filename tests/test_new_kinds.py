@@ -196,11 +196,11 @@ RUBRIC = {"names": (1, "clear names")}
     ("rubric", "told"),
     [
         ({}, "`rubric` is the dict {}, not items, and not a text that says which answer earns which points"),
-        ({"a b": (1, "x")}, "rubric: 'a b' cannot name an item in overrides.yaml: write a name such as gathers"),
+        ({"a b": (1, "x")}, "rubric: 'a b' is not a valid name of an item; write a Python name such as gathers"),
         ({"a": 1}, 'rubric: a has the int 1, not points and a text: (1, "...")'),
         ({"a": (0, "x")}, "rubric: a has the tuple (0, 'x'), not points and a text: (1, \"...\")"),
         ({"a": (1, " ")}, "rubric: a has the tuple (1, ' '), not points and a text: (1, \"...\")"),
-        ({"a": (1, "x")}, "rubric: its items have 1 points together, and the question has 2"),
+        ({"a": (1, "x")}, "rubric: the items' points add up to 1, and the question is worth 2"),
     ],
 )
 def test_an_invalid_rubric_is_reported(rubric: Any, told: str) -> None:

@@ -32,7 +32,9 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
         if not call.timing and not (call in timed and others):
             found = list(tame_dims(call))
             if found and call.hidden_dims == call.dims:
-                found = [f"{call.task.name}: hidden_dims is missing; give sizes that are odd on each device"]
+                found = [
+                    f"{call.task.name}: hidden_dims is missing; give sizes so that each device has shards of odd size"
+                ]
             yield from found
 
 

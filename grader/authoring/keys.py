@@ -77,7 +77,8 @@ def _unit_problems(question: Question) -> Iterator[str]:
 def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]:
     """Yield a problem if the text names a unit that differs from the question's unit only in scale, such as ms for s.
 
-    If the text also names the question's unit, there is no problem, because the other unit belongs to a given number.
+    If the text also names the question's unit, there is no problem, because the other unit belongs to a number that
+    the question gives.
     """
     asked = list(_units_asked(question.text, ASKED, NAMED))
     for unit in dict.fromkeys(units):

@@ -24,8 +24,11 @@ from grader.judging.seen import Answered
 ROOM = 1.1
 ROUNDING = 1e-9
 SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
-"""``expect`` functions whose amounts depend on the coding style, with a word for the amount. Such functions need
-budgets ``between(right, wrong)``."""
+"""The ``expect`` functions that measure memory or time, and the word for what each of them measures.
+
+Right programs in different coding styles need different amounts, so these functions need budgets
+``between(right, wrong)``.
+"""
 EXACT = "expect_collectives"
 """The ``expect`` function whose budget is an exact number of collectives, so that smaller numbers are wrong too."""
 COUNTS = (EXACT, "expect_at_most")
@@ -71,8 +74,8 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     misconception that names the check must exceed the budget. Each misconception that exceeds the budget must exceed
     it by the margin.
 
-    A budget that is a plain number is the amount that right programs need. On every mesh and with all sizes, the
-    largest need of a right program must be this number, or less by at most the margin. On at least one mesh, a
+    A budget that is a plain number is the amount that right programs need. For each mesh and its sizes, the right
+    program that needs the most must need this number, or less by at most the margin. On at least one mesh, a
     misconception must exceed the number by the margin, or differ from it if the budget is exact. This misconception may
     also be one that fails an earlier check or exceeds an earlier budget of the check.
 

@@ -17,6 +17,7 @@ from grader.exercise import Quantity, Question, Scenario, Spec, Table, Written
 from grader.hardware import CHIPS, slice_problem
 from grader.judging.answers import kind_of, show_params
 from grader.judging.units import show, unit_of
+from grader.reports.points import counted
 
 LEAST_ANSWERS = 8
 """The least number of answers to a question that differ by more than the tolerance. With fewer answers, too many
@@ -81,7 +82,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             yield f"one {scenario.chip} has {memory / 1e9:g} GB of memory, but the scenario puts {holds} into it"
     query, kv = scenario.heads
     if query % kv:
-        yield f"{query} query heads cannot share {kv} KV heads evenly"
+        yield f"{counted(query, 'query head')} cannot share {kv} KV heads evenly"
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
@@ -105,11 +106,11 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
-        found = f"its draws have {count} different answers, and at least {LEAST_ANSWERS} are needed"
+        found = f"its draws have {counted(count, 'different answer')}, and at least {LEAST_ANSWERS} are needed"
         yield f"{question.name}: {found}: {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
-        mend = "name the amount that is the answer of each draw, in Scenario(branches=...)"
+        mend = "use Scenario(branches=...) to name, for each draw, the amount that is the answer"
         if branches:
             mend = f"in all draws it is {branches.pop()!r}; choose params for which another amount is the answer"
         yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"

@@ -26,7 +26,9 @@ from grader.exercise import AuthorError, Exercise
 from grader.sandbox.temporary import home
 
 HASH_SEEDS = ("2718", "31415", "4669")
-"""Hash seeds of the other processes. A small set often has one order in two processes, and rarely in four."""
+"""The hash seeds of the other processes. The order of a set depends on the hash seed: two processes often agree on the
+order of a small set, and four processes rarely do.
+"""
 DEPENDS = "the order of a set, hash(), random numbers, the time, the folder or the machine"
 
 

@@ -81,7 +81,10 @@ def replaced_texts(
 def _cases(
     exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
 ) -> list[Answered]:
-    """Return the first cases of a misconception. For an alternative, or if ``every`` is None, return all cases."""
+    """Return the part of ``reference`` with the cases that a misconception runs first, see ``first_cases``.
+
+    For an alternative, or if ``every`` is None, return all of ``reference``.
+    """
     if every is None or isinstance(other, Alternative):
         return reference
     return first_cases(exercise, reference, other.fails, every)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from grader.exercise import Exercise, Misconception, Task
+from grader.reports.points import counted
 
 HEADING = "**What is checked**"
 FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.MULTILINE | re.DOTALL)
@@ -65,7 +66,7 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
         yield rule.text
         for wrong in rule.broken_by:
             lost, failed = lost_points(exercise, wrong), ", ".join(wrong.fails)
-            yield f"    {wrong.name} fails {failed}: {lost:g} of {exercise.points:g} points"
+            yield f"    {wrong.name} fails {failed}: {lost:g} of {counted(exercise.points, 'point')}"
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:

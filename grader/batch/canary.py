@@ -27,6 +27,7 @@ from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.answers import kind_name
+from grader.reports.points import counted
 
 STUDENT = "canary"
 MOST_REMEMBERED = 2000
@@ -125,7 +126,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
     if short is None and report.results:
         return ""
     why = f" ({short.name}: {short.reason or short.status})" if short else ""
-    return f"gets {report.earned:g} of {report.points:g} points on this machine{why}"
+    return f"gets {report.earned:g} of {counted(report.points, 'point')} on this machine{why}"
 
 
 # -- remembered successes ----------------------------------------------------------------------

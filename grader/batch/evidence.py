@@ -18,6 +18,7 @@ from grader.judging.judge import Together, together, verdicts
 from grader.judging.plan import Ask, arrays_of
 from grader.judging.seen import Answered
 from grader.reports.appeal import Appeal, Code, Run, ShownArray
+from grader.reports.points import counted
 
 SHOWN = 200  # number of elements up to which a page shows a whole array; of longer arrays it shows the ends
 
@@ -63,7 +64,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 def asked_for(ask: Ask) -> str:
     """Return a text for a request, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
-        return f"{ask.task}, {len(ask.cases)} cases"
+        return f"{ask.task}, {counted(len(ask.cases), 'case')}"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]
     return f"{ask.task} on {sizes[0]}" + (f" with {sizes[1]}" if sizes[1] else "")
 

@@ -275,7 +275,9 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     try:
         seen = _seen(ask, ran, before)
     except UNREADABLE as error:
-        return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
+        return Fault(
+            "broken", f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
+        )
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
     if any(

@@ -18,6 +18,7 @@ from grader.intake.facts import nothing_written
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission, fingerprint, paths_of
 from grader.intake.times import STATED, handed_in_at
+from grader.reports.points import counted
 
 Stated = Mapping[tuple[str, str], Handed]  # keys: (student, module), or (student, EVERY) for all modules
 COLUMNS = ("student", "time", "module")
@@ -123,12 +124,12 @@ def _one(
 def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated: Stated) -> list[str]:
     sources = Counter(at.source for own in times.values() for at in own.values())
     notes = []
-    if weak := [f"{source} ({n})" for source, n in sources.items() if source != STATED]:
+    if weak := [f"{source} in {counted(n, 'case')}" for source, n in sources.items() if source != STATED]:
         cost = "points" if policy.trust == "file-dates" else "no points"
         notes.append(
-            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these times, "
-            f"and copying changes them. In this course, these times cost {cost}. To take points for lateness, write "
-            f"{STATED} (student,time) into the folder of submissions"
+            f"{STATED} gives no time for some submissions, so the grader uses {', '.join(weak)}. Students can set such "
+            f"times, and copying changes them. In this course, being late by such times costs {cost}. To take points "
+            f"for lateness, write {STATED} (student,time) into the folder of submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
         notes.append(f"{STATED} names students without a graded submission: {a_few(strangers)}")

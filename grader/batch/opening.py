@@ -21,6 +21,7 @@ from grader.batch.database import FILE, CannotWrite, Database, Stored
 from grader.batch.overrides import as_graded
 from grader.common.result import Report
 from grader.course.config import CourseError
+from grader.reports.points import counted
 from grader.reports.summary import Summary
 from grader.reports.tables import NOT_GRADED, NOTHING
 from grader.sandbox.temporary import home
@@ -39,7 +40,7 @@ class TakenOver:
         """Return one line for the staff about what was copied; '' if no report was copied."""
         if not self.reports:
             return ""
-        found = f"{self.reports} reports and {self.changes} lines of changes.csv"
+        found = f"{counted(self.reports, 'report')} and {counted(self.changes, 'line')} of changes.csv"
         into = f"{folder / FILE}, which the grader uses from now on"
         return f"{folder} is from an older version; {found} were copied into {into}"
 

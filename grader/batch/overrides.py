@@ -31,7 +31,7 @@ from grader.common.text import composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
 from grader.course.naming import only_one
-from grader.reports.points import tidy
+from grader.reports.points import counted, tidy
 
 FILE = "overrides.yaml"
 
@@ -141,7 +141,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
         ]:
             problems.append(f"{line.where}: another line sets {others[0]}; this line does nothing")
         elif one.points > target.points + 1e-9:
-            worth = f"the line gives {tidy(one.points)} points, but the most is {tidy(target.points)}"
+            worth = f"the line gives {counted(one.points, 'point')}, but the most is {tidy(target.points)}"
             problems.append(f"{one.where}: {worth}; the line does nothing")
         else:
             done.append(one.check)

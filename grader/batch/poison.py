@@ -98,7 +98,7 @@ class Poisoned:
                     n for n, far in zip(left, answer["moved"], strict=True) if self._moves(far, answer["largest"])
                 }
             except FAILED as error:
-                why = f"the grader cannot read its own answer: {type(error).__name__}: {error}"
+                why = f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
                 return Matters(fault=Fault("broken", why))
             break
         return Matters([n in matters for n in range(len(alive))])

@@ -16,6 +16,7 @@ from grader.course.loading import Course
 from grader.intake.facts import pseudonym_of
 from grader.intake.submission import Submission
 from grader.intake.submission import fingerprint as source_digest
+from grader.reports.points import counted
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
     """Return a line with the number of points that were judged on the additional devices that ``devices`` names."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
-    return f"{devices}: judged {seen:g} of {every:g} points on these devices"
+    return f"{devices}: judged {seen:g} of {counted(every, 'point')} on these devices"
 
 
 def total(points: Iterable[float]) -> float:

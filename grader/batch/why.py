@@ -208,7 +208,7 @@ def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
 
 def _asked(answer: Answered) -> Iterator[str]:
     ask, seen = answer.ask, answer.finding
-    about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
+    about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [counted(len(ask.cases), "case")]
     about += [f"static {dict(ask.static)}"] if ask.static else []
     about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
     yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.secret else 'public'} inputs {ask.digest[:16]}"

@@ -143,7 +143,8 @@ class Children:
     def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
-        From the child's first sleep to its end, the grader may grade another submission at the same time.
+        When the child sleeps for the first time, the submission's turn stops counting (``Turns.asleep``). From then
+        until the child ends, the grader may grade another submission too.
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]

@@ -211,7 +211,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
             sums = map(sum, zip(*(rows[name] for name in module.exercises), strict=True))
             out.print(_row(module.id, list(sums)), style="bold", highlight=False)
     total, killed = sum(len(p.verdicts) for p in proofs), sum(p.count("killed") for p in proofs)
-    out.print(f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
+    out.print(f"{counted(total, 'mutant')}, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
 
 
 def _counts(course: Course, proof: Proof) -> list[float]:

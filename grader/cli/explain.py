@@ -121,7 +121,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts with the step time of a chip's compiler, and with times that the learner predicted."""
+    """Return the program's facts with two more texts: the TPU compiler's step time and the learner's predictions."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # Times may be predicted if the program is a learner's, or if the course's folder has learners' exercises.

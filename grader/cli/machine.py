@@ -16,6 +16,7 @@ from grader.batch.grade import Grader
 from grader.cli.jax_version import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.reports.points import counted
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
 from grader.sandbox.worker import Worker, WorkerDied
@@ -92,9 +93,9 @@ def count_devices(devices: int) -> MachineCheck:
         except WorkerDied as died:
             return MachineCheck("devices", False, f"the worker ended: {died.stderr[-200:]}", needed=True)
     text = (
-        f"{found} simulated devices"
+        counted(found, "simulated device")
         if found >= devices
-        else f"{found} simulated devices, the course asks for {devices}"
+        else f"{counted(found, 'simulated device')}, the course asks for {devices}"
     )
     return MachineCheck("devices", found >= devices, text, needed=True)
 

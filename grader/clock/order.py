@@ -1,4 +1,6 @@
-"""Order units in time: try five orders, and keep the order with the shortest step.
+"""Choose when the units of a program start: try five orders of the units, and keep the order with the shortest step.
+
+A unit is a kernel, a collective, a loop or a barrier.
 
 The five orders do not depend on durations. In a fixed order, the step's length is the longest path through the units,
 so a faster unit never makes the step longer.

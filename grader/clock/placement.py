@@ -209,8 +209,9 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         chips = chips.by_device()
     free = [i for i, n in enumerate(chips.sides) if n > 1]
     shown = "(" + ", ".join(f"{axis}={size}" for axis, size in mesh.items()) + ")"
-    if math.prod(real.values()) != chips.count:
-        raise ValueError(f"the mesh {shown} has {math.prod(real.values())} devices, {chips} has {chips.count}")
+    if (count := math.prod(real.values())) != chips.count:
+        devices = "device" if count == 1 else "devices"
+        raise ValueError(f"the mesh {shown} has {count} {devices}, {chips} has {chips.count}")
     if axes is not None:
         chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
         if not _fits(chosen, real, chips, free):

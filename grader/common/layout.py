@@ -22,7 +22,7 @@ def entries(spec: Iterable, ndim: int) -> tuple[tuple[str, ...], ...]:
     """
     named = tuple(() if e is None else (e,) if isinstance(e, str) else tuple(e) for e in spec)
     if len(named) > ndim:
-        raise ValueError(f"the spec has {len(named)} entries for an array of {ndim} dimensions")
+        raise ValueError(f"the spec has more entries ({len(named)}) than the array has dimensions ({ndim})")
     return named + ((),) * (ndim - len(named))
 
 

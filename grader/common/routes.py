@@ -248,8 +248,8 @@ class _RouteWalk:
     def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
         """Return (shape of the block that a scatter writes, place of the block on each device).
 
-        A place that is out of range is None. Return ((), None) if the scatter does not write one index of one
-        dimension, or if the index is unknown.
+        A place that is out of range is None. Return ((), None) unless the scatter writes exactly one index of exactly
+        one dimension, and this index is known.
         """
         if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
             return (), None

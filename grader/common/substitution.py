@@ -79,8 +79,8 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
     for axis, size in small.items():
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
-                f"the mesh axis {axis} has {size} devices when judged and {large[axis]} when timed: "
-                "give it a prime size that no other axis has, such as 3 or 5"
+                f"the mesh axis {axis} has size {size} when judged and {large[axis]} when timed: "
+                "choose a prime judged size that no other axis has, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
 

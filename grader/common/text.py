@@ -35,7 +35,8 @@ def first_notes(notes: Sequence[str]) -> tuple[str, ...]:
     """Return the first MAX_NOTES notes, and a line with the number of further notes."""
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
-    return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more notes")
+    left = len(notes) - MAX_NOTES
+    return (*notes[:MAX_NOTES], f"and {left} more {'note' if left == 1 else 'notes'}")
 
 
 def near(name: str, names: Iterable[str]) -> str:

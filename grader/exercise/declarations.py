@@ -61,8 +61,8 @@ class Call:
         returns: the tree of the result; None if not declared.
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice of the program's timeline. The program of a timing call never runs.
-        timed: for a timing call, the call with which the program runs at small sizes, so that checks can judge its
-            values.
+        timed: for a timing call, a call of the task with small sizes. The program runs with these small sizes, so that
+            checks can judge the program's values.
     """
 
     task: Task

@@ -396,5 +396,5 @@ _WORD = {"array": "task", "body": "body", "function": "function"}
 def _first_paragraph(fn: Callable) -> str:
     text = inspect.cleandoc(fn.__doc__ or "").split("\n\n")[0].replace("\n", " ").strip()
     if not text:
-        raise AuthorError(f"{fn.__name__} has no docstring; learners read it as its label")
+        raise AuthorError(f"{fn.__name__} has no docstring: write the text that learners read")
     return text

@@ -216,7 +216,7 @@ def declared_question(
     if isinstance(answer, Written) and not isinstance(answer.rubric, str):
         total = sum(each for each, _ in answer.rubric.values())
         if not math.isclose(total, worth):
-            raise AuthorError(f"rubric: its items have {total:g} points together, and the question has {worth:g}")
+            raise AuthorError(f"rubric: the items' points add up to {total:g}, and the question is worth {worth:g}")
     if where is not None:
         declared.takes("where", declared.function("`where`", where, "lambda X: X > 4"), choices)
 
@@ -264,7 +264,7 @@ def _options(word: str, options: Any) -> dict[str, str]:
     found = declared.mapping(f"`{word}`", options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
     if len(found) < LEAST_OPTIONS:
         raise AuthorError(
-            f"`{word}` has {len(found)} entries: give {LEAST_OPTIONS} at least, so that guessing earns little"
+            f"`{word}` needs at least {LEAST_OPTIONS} entries, so that guessing earns little; it has {len(found)}"
         )
     if len(found) > MOST_OPTIONS:
         raise AuthorError(
@@ -293,7 +293,7 @@ def formula(symbols: Any) -> Formula:
         if isinstance(values, str) or not isinstance(values, Sequence) or not all(map(_is_finite, values)):
             raise AuthorError(f"symbols: {name} has {declared.a(values)}, not a list of numbers such as [2, 4, 8]")
         if len(set(values)) < LEAST_OPTIONS:
-            raise AuthorError(f"symbols: {name} has {len(set(values))} values: give {LEAST_OPTIONS} at least")
+            raise AuthorError(f"symbols: {name} needs at least {LEAST_OPTIONS} values; it has {len(set(values))}")
     if (count := math.prod(len(set(values)) for values in found.values())) < LEAST_POINTS:
         raise AuthorError(
             f"symbols: their values give {count} combinations to compare formulas at; give {LEAST_POINTS} at least"
@@ -340,7 +340,7 @@ def _items(rubric: Mapping[Any, Any]) -> dict[str, tuple[float, str]]:
     found: dict[str, tuple[float, str]] = {}
     for name, item in declared.mapping("`rubric`", rubric, '{"gathers": (1, "B is gathered first")}').items():
         if not name.isidentifier():
-            raise AuthorError(f"rubric: {name!r} cannot name an item in overrides.yaml: write a name such as gathers")
+            raise AuthorError(f"rubric: {name!r} is not a valid name of an item; write a Python name such as gathers")
         match item:
             case (int() | float() as worth, str(text)) if text.strip() and not isinstance(worth, bool) and worth > 0:
                 found[name] = (worth, " ".join(text.split()))

@@ -41,7 +41,8 @@ def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(
-            f"exercise.timing is on a mesh of {_names(mesh)}, its call on a mesh of {_names(small)}: name the same axes"
+            f"exercise.timing has a mesh of {_names(mesh)}, and its call has a mesh of {_names(small)}: "
+            "name the same axes in the same order"
         )
     for hidden in (False, True):
         try:

@@ -126,7 +126,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
         why, where = f"no {kind} is exposed, but {_core(line)}", ""
     raise Failure(
         f"{why}; {_gain(line, kind, needed, by)}, "
-        f"so overlap saves {part} of the time that overlap can save; the check requires {due}",
+        f"so the program's overlap saves {part} of the time that the best overlap would save; the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
 
@@ -241,7 +241,7 @@ def _percent(part: float, digits: int) -> str:
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     """Describe how long a collective is exposed.
 
-    ``waits``: whether to name the operation that the collective waits for and the operation that waits for it.
+    ``waits``: True to name two operations: one that the collective waits for, and one that waits for the collective.
     """
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""

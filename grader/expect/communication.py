@@ -109,7 +109,7 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
-    """Check that the required number of collectives have values that change a result of the task."""
+    """Check that enough collectives matter: changing the values of such a collective changes a result of the task."""
     matters = collectives_that_matter(seen)
     for key, count in want.items():
         done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))

@@ -41,9 +41,10 @@ class Failure(Exception):
             public checks on public data.
         wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
         compared: for checks of values, the compared values. ``compared`` never leaves the judge.
-        spread: two failures show one mistake only if their numbers differ by at most this fraction of the larger.
+        spread: if the numbers of two failures differ by more than this fraction of the larger number, the failures do
+            not show one mistake.
         of: the name of the result, or the part of the program that a budget counts, such as "over x in the backward
-            pass". Two failures show one mistake only if their ``of`` are equal.
+            pass". Two failures with different ``of`` do not show one mistake.
         others: the failures of other results, if one comparison checked several results.
     """
 

@@ -49,7 +49,8 @@ def expect_shard_map(seen: Seen) -> None:
     """Check that the arithmetic is in the body of ``jax.shard_map``, where the learner, not the compiler, divides it.
 
     Outside the body, a program may spend one operation per element of its arguments and results: to scale a result, add
-    two arrays or take a mean. An operation counts only if it computes with the task's data and a result depends on it.
+    two arrays or take a mean. An operation does not count if it computes without the task's data, or if no result
+    depends on it.
     """
     if not seen.mapped:
         raise Failure(

@@ -104,12 +104,16 @@ def slice_problem(
         return f"{row.name} has no slice of {'x'.join(map(str, shape))}"
     fit = [s for s in fit if not count or math.prod(s) == count]
     if not fit:
-        return f"{row.name} has no slice of {count} chips"
+        return f"{row.name} has no slice of {_chips(count)}"
     if any(_has_axes(s, rings, lines, row) for s in fit):
         return ""
     axes = [f"{kind} of {', '.join(map(str, sizes))}" for kind, sizes in (("rings", rings), ("lines", lines)) if sizes]
-    where = f" of {'x'.join(map(str, shape))}" if shape else f" of {count} chips" if count else ""
+    where = f" of {'x'.join(map(str, shape))}" if shape else f" of {_chips(count)}" if count else ""
     return f"{row.name} has no slice{where} with {' and '.join(axes)}"
+
+
+def _chips(count: int) -> str:
+    return f"{count} chip{'' if count == 1 else 's'}"
 
 
 def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:

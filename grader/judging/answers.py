@@ -37,7 +37,7 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     """Draw one variant of a question and, for a choice, the order of its options.
 
     SHA-256 over (seed, question name, student) decides the draw, so the process, the platform and the order of students
-    do not matter. For one student and seed, the draw changes only if the question's parameters change.
+    do not matter. For one student and seed, the draw stays equal until the question's parameters change.
 
     Args:
         seed: the course's seed, changed once per term.

@@ -78,16 +78,16 @@ def fitting(
     """Return the misconceptions that explain why a check fails; [] if too many misconceptions explain it equally well.
 
     If the function ``gives`` of one or more misconceptions predicts the submission's results, return these
-    misconceptions. Otherwise, a misconception fits if the submission fails like the misconception in every check that
-    the misconception fails and that was tried on the submission. If several misconceptions fit, return those that
-    agree most with the submission (``_rank``).
+    misconceptions. Otherwise, look at the checks that a misconception fails, except checks that were not tried on the
+    submission. The misconception fits if the submission fails all these checks like the misconception. If several
+    misconceptions fit, return those that agree most with the submission (``_rank``).
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
-        shown: returns a misconception's results for the given asks. ``shown`` gets all asks only for the few
-            misconceptions that agree with the submission in the first run that fails.
+        shown: returns a misconception's results for the given asks. Few misconceptions agree with the submission in
+            its first failing run. Only for these, ``shown`` gets all asks.
     """
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
@@ -111,7 +111,7 @@ def _most_alike(
 
 
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
-    """Yield the misconceptions that may fit, judged by the submission's first run that fails the check.
+    """Yield the misconceptions that may fit. Compare only the submission's first run that fails the check.
 
     A form of a misconception (a program with the mistake) is ignored here if it has more or fewer findings than the
     submission, since ``_possible_forms`` may drop the form.
@@ -144,7 +144,7 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 def _possible_forms(
     results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
 ) -> Forms:
-    """Return each misconception's possible forms: forms that fail no check that the submission passes."""
+    """Return each misconception's possible forms, without forms that fail a check which the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for misconception, mistaken in known:
         passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]

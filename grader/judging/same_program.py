@@ -1,7 +1,7 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-The timed program is large and never runs. The grader counts the timed program's values as right only if this program
-equals a small program with judged values. Equal programs have equal operations in equal order, with equal operands (by
+The timed program is large and never runs. If it equals a small program with right values, the grader counts the timed
+program's values as right too. Equal programs have equal operations in equal order, with equal operands (by
 position), dtypes and attributes. The substitution must turn each size in the small program into the size in the large
 program.
 """
@@ -81,7 +81,7 @@ class _Matching:
                 return self.differ(one, two, what)
         if len(small) != len(large) and one is not None and two is not None:
             return self.differ(
-                one, two, f"the timed program has {len(large)} operations, the judged program has {len(small)}"
+                one, two, f"the number of operations is {len(large)}, in the judged program {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("the timed program returns other values than the judged program")
@@ -199,7 +199,7 @@ class _Matching:
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
-            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+            return f"the loop's rounds are {two.rounds}, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
         if one.name in ("slice", "pad"):
             return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
         for a, b in zip(_numbers(one), _numbers(two), strict=True):
@@ -241,8 +241,8 @@ class _Matching:
         """Compare pads. In each dimension, the amounts of padding before and after the array must fit the substitution
         of sizes.
 
-        If only one of the two amounts fits, the result's size must fit too. Only one amount fits if the pad is the
-        transpose of a slice.
+        If only one of the two amounts fits, the result's size must fit too. For example, a pad that is the transpose
+        of a slice may have only one amount that fits.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -267,7 +267,7 @@ class _Matching:
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
                 timed, judged = len(self.large.values[y].shape), len(self.small.values[x].shape)
-                return f"{two.name} makes an array of {timed} dimensions, in the judged program {judged}"
+                return f"the rank of {two.name}'s result is {timed}, in the judged program {judged}"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]
@@ -279,7 +279,8 @@ class _Matching:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return pairs of positions where parts of a concatenation end. Later slices may cut at these positions."""
+        """Return a pair of positions for each part of a concatenation: the part's end in the small program, and in the
+        large program. Later slices may cut at these positions."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
@@ -298,7 +299,11 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if ``judged + k`` becomes ``timed + k`` for a k from ``-most`` to ``most`` other than 0."""
+        """Return True if ``sizes`` changes ``judged + k`` into ``timed + k`` for a number k that is not 0.
+
+        Args:
+            most: the range of k is from ``-most`` to ``most``.
+        """
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 

@@ -68,7 +68,7 @@ DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
 }
 OF_DATA = {name for key, name in DIMENSIONS.items() if "[data]" in dict(key)}
 COUNTED = {DIMENSIONS[()], DIMENSIONS[(("[token]", 1),)]}
-"""Dimensions whose usual unit is one: a wrong unit is an unlikely cause of a wrong answer."""
+"""The dimensions of plain numbers and of token counts. Wrong answers of these dimensions rarely have a wrong unit."""
 UNIT_NAME = r"[A-Za-z]+|%"
 UNIT_TEXT = re.compile(rf"(?:{UNIT_NAME})(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*")
 SAME = str.maketrans(

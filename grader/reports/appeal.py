@@ -11,6 +11,7 @@ from grader.common.result import ExerciseReport
 from grader.reports.explained import Explained
 from grader.reports.explained_text import fact_lines, fault_line
 from grader.reports.pages import class_of, render
+from grader.reports.points import counted
 
 MOST_LINES = 2000
 
@@ -95,7 +96,8 @@ def _code(code: Code) -> Markup:
     """Return the lines of code with their numbers, escaped for HTML."""
     lines = code.text.split("\n")
     shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
-    more = [f"      ... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    left = len(lines) - MOST_LINES
+    more = [f"      ... and {counted(left, 'more line')}"] if left > 0 else []
     return _block("\n".join([*shown, *more]))
 
 

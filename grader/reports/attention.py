@@ -13,7 +13,7 @@ from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 LONGEST = 5000
-"""The largest number of characters of a reason that are kept. Only extremely long file names make longer reasons."""
+"""The greatest length of a reason, in characters. A longer reason is cut; only extremely long file names cause one."""
 MOST_NOTES = 3
 SEVERAL = "several students"
 """Shown in place of a student's name if a reason concerns several students."""
@@ -113,7 +113,7 @@ def _whats_pending(report: Report) -> str:
 
 
 def _to_be_read(report: Report) -> str:
-    """Return a reason that lists the answers in words that have no points yet, or ''."""
+    """Return a reason for review that lists the written answers without points; '' if there are none."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
     points = counted(round(sum(r.points for _, r in found), 6), "point")
     return f"needs grading, {points}: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""

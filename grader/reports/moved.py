@@ -8,7 +8,7 @@ from grader.common.result import Report, Result
 from grader.reports.points import counted, show_percent
 
 MANY = 0.1
-"""The share of a class that a rule may change without a warning."""
+"""The largest share of the students, 0 to 1, whose points a rule may change without a warning."""
 FAR = 5.0
 """Percentage points by which a rule may move the class's mean without a warning."""
 

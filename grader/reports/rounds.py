@@ -18,6 +18,7 @@ from grader.common.layout import coordinates
 from grader.common.pipelines import Pipeline, Span, Work
 from grader.common.routes import Route
 from grader.reports.explained import Explained
+from grader.reports.points import counted
 from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 
@@ -74,9 +75,13 @@ Moves = Sequence[tuple[object, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class _Columns:
-    """The devices of a table: their numbers, the axes that name them, their names, and a title for all of them.
+    """The columns of a table, one column per device.
 
     Attributes:
+        shown: the devices' numbers.
+        axes: the mesh axes whose coordinates name a device.
+        names: the devices' names, such as ``0,1``.
+        title: the ring or line that the table shows, in words.
         one: True if the devices are a single ring or line.
     """
 
@@ -108,7 +113,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
         for at, row in enumerate(held)
     ]
     names = ["at first", *(f"round {i}" for i in range(1, len(held)))]
-    way = _way(held) if columns.one else f", {len(held) - 1} rounds"
+    way = _way(held) if columns.one else f", {counted(len(held) - 1, 'round')}"
     caption = (
         f"{columns.title}{way}: each cell shows the device ({', '.join(columns.axes)}) on which the data started; "
         "a sum collects more data on its way"
@@ -130,10 +135,10 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
         if source is not None and source in old
     }
     if len(moved) != 1:
-        return f", {rounds} rounds"
+        return f", {counted(rounds, 'round')}"
     on = moved.pop()
     by, way = (on, "on") if on <= size - on else (size - on, "back")
-    return f", data move {by} {'device' if by == 1 else 'devices'} {way} in each of {rounds} rounds"
+    return f", data move {counted(by, 'device')} {way} in {'' if rounds == 1 else 'each of '}{counted(rounds, 'round')}"
 
 
 def _started(source: int | None, names: Sequence[str], before: Sequence[int | None], device: int) -> Cell:

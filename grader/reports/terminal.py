@@ -158,7 +158,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions[:MOST]]
     paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
     if left := len(summary.misconceptions) - len(wrong):
-        paper.line(paper.text(f"and {left} rarer misconceptions, on the class page", "bright_black"))
+        paper.line(paper.text(f"and {counted(left, 'rarer misconception')}, on the class page", "bright_black"))
     print_attention(summary.attention, console)
 
 

@@ -40,7 +40,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that directly depend on an operation's operand number ``number``."""
+    """Yield the values that depend directly on operand ``number`` of ``op``."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:
@@ -55,7 +55,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that directly depend on the value at position ``number`` that a region returns."""
+    """Yield the values that depend directly on operand ``number`` of ``op``, the operation that ends a region."""
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:

@@ -159,10 +159,10 @@ class Salt:
 class PoisonedModule:
     """A canonical module, changed in place.
 
-    Functions and ``shard_map`` bodies that contain operations of the kind ``what`` get integer arguments in addition to
-    their own. The first is the number of the operation to change, counted from the function's first operation of the
-    kind. The second is a *salt*, a number that selects the replacement values. A ``shard_map`` body also gets the
-    device's position, which makes the salt differ between devices.
+    The main function gets additional integer arguments, as does each other function and each ``shard_map`` body with
+    operations of the kind ``what``. The first additional argument is the number of the operation to change, counted
+    from the function's first operation of the kind. The second is a *salt*, a number that selects the replacement
+    values. A ``shard_map`` body also gets the device's position, which makes the salt differ between devices.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:

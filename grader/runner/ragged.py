@@ -64,7 +64,7 @@ def _misfit(op: Any, members: int) -> str | None:
         return "has offsets and sizes that are not integers, one for each slice"
     slices = offsets_and_sizes[0][0][0]
     if not slices or slices % members or not operand[0] or not output[0]:
-        return f"has {slices} slices for {members} devices, of {operand[0]} rows into {output[0]}"
+        return f"needs rows, and a multiple of {members} slices; rows: {operand[0]} into {output[0]}, slices: {slices}"
     return None
 
 

@@ -98,8 +98,10 @@ class Worker:
         secret: Sequence[dict[str, Any]] = (),
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
-        """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
-        how}``.
+        """Start a child process and yield its frames ``{"from": "child", "body": ...}``, which are not trusted.
+
+        The worker adds its own frames: ``{"asleep": True}`` when the child sleeps for the first time, and at last
+        ``{"end": how}``.
 
         The values of ``body`` come in this order, each once: ``{"started": True}``, ``{"loaded": True, ...}``,
         ``{"number": 0, ...}``, ``{"number": 1, ...}`` and so on. The child gets ``asks`` when its source is loaded, and

@@ -46,7 +46,10 @@ def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
 
 
 MAX_OPERATIONS = 5_000
-"""Operations after inlining. A larger program, or one with too many values or uses, is sent without its operations."""
+"""The largest number of operations of a program after inlining.
+
+A program with more operations, or with too many values or uses, is sent without its operations.
+"""
 
 MOST_KEPT, LONGEST_KEPT = 256, 1 << 17
 """Number of parsed programs in the cache, and characters of the longest cached program: tens of MiB in total. A ring of

@@ -100,7 +100,7 @@ def test_a_maximum_that_takes_one_branch_in_all_draws_is_reported(how: str) -> N
         f"{blind}in all draws it is 'hops'; choose params for which another amount is the answer"
     ]
     number.scenario = lambda n: Scenario()
-    undeclared = [f"{blind}name the amount that is the answer of each draw, in Scenario(branches=...)"]
+    undeclared = [f"{blind}use Scenario(branches=...) to name, for each draw, the amount that is the answer"]
     assert list(question_problems(number)) == ([] if how == "declared" else undeclared)
 
 

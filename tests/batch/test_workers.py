@@ -391,7 +391,7 @@ def test_an_observation_that_does_not_fit_is_the_graders_fault(changed: dict) ->
     """Observations come from the runner, where no learner's Python runs."""
     found = replies.observed(array(), run_reply(**changed))
     assert isinstance(found, Fault) and found.kind == "broken"
-    assert found.message.startswith("the grader cannot read its own answer: ")
+    assert found.message.startswith("the grader cannot read the result that its own process sent: ")
 
 
 def test_an_error_in_the_runners_code_is_the_graders_fault() -> None:

@@ -59,5 +59,5 @@ def test_substitution_also_replaces_mesh_axes() -> None:
     assert (sizes.of(5), sizes.of(11), sizes.of(55)) == (256, 4096, 256 * 4096)
     assert sizes.ratios[5] == Fraction(256, 5)
     for mesh in ({"x": 4, "y": 1}, {"x": 3, "y": 3}):
-        with pytest.raises(Ambiguous, match=r"give it a prime size that no other axis has, such as 3 or 5"):
+        with pytest.raises(Ambiguous, match=r"choose a prime judged size that no other axis has, such as 3 or 5"):
             substitution({}, {}, mesh, {"x": 256, "y": mesh["y"]})

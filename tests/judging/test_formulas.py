@@ -85,7 +85,7 @@ def test_learners_read_the_symbols() -> None:
         ),
         ({"X": "abc"}, "symbols: X has the str 'abc', not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 2, float("nan")]}, "symbols: X has the list [1, 2, nan], not a list of numbers such as [2, 4, 8]"),
-        ({"X": [1, 1, 2]}, "symbols: X has 2 values: give 3 at least"),
+        ({"X": [1, 1, 2]}, "symbols: X needs at least 3 values; it has 2"),
         ({"X": [1, 2, 3]}, "symbols: their values give 3 combinations to compare formulas at; give 8 at least"),
     ],
 )

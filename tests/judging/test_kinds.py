@@ -464,7 +464,7 @@ def test_only_tables_are_compared_with_other_students_answers() -> None:
         ("spec", {"axes": []}, "`axes` is the list [], not the names of a mesh's axes such as [\"x\", \"y\"]"),
         ("spec", {"axes": ["x", "x"]}, "`axes` is the list ['x', 'x'], not the names of a mesh's axes such as [\"x\", \"y\"]"),
         ("spec", {}, "exercise.spec: axes=... is missing"),
-        ("choice", {"options": ["one", "two"]}, "`options` has 2 entries: give 3 at least, so that guessing earns little"),
+        ("choice", {"options": ["one", "two"]}, "`options` needs at least 3 entries, so that guessing earns little; it has 2"),
         ("choice", {"options": ["one", "one", "two"]}, "`options` has 'one' twice"),
         ("choice", {"options": "abc"}, "`options` is the str 'abc', not a list of texts: write options=[...]"),
         ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which shows the answer; use a word of the entry's text as its key"),

@@ -154,11 +154,11 @@ def test_a_list_of_all_options_is_never_right() -> None:
 @pytest.mark.parametrize(
     ("word", "what", "told"),
     [
-        ("several", {"options": ["one", "two"]}, "`options` has 2 entries: give 3 at least, so that guessing earns little"),
+        ("several", {"options": ["one", "two"]}, "`options` needs at least 3 entries, so that guessing earns little; it has 2"),
         ("several", {"options": ["a", "b", "a"]}, "`options` has 'a' twice"),
         ("several", {"options": list(map(str, range(27)))}, "`options` has 27 entries: give 26 at most, because each entry has a letter"),
         ("several", {"options": RINGS, "partial": 1}, "`partial` is the int 1, not True or False"),
-        ("order", {"items": ["one", "two"]}, "`items` has 2 entries: give 3 at least, so that guessing earns little"),
+        ("order", {"items": ["one", "two"]}, "`items` needs at least 3 entries, so that guessing earns little; it has 2"),
         ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which shows the answer; use a word of the entry's text as its key"),
         ("order", {"items": STEPS, "params": {"order": [1]}}, "`params` has 'order', which names the order of the options: choose another name"),
         ("order", {}, "exercise.order: items=... is missing"),

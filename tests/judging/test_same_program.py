@@ -221,7 +221,7 @@ def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -
     found = compared(program, loop.format("a.shape[0]"), loop.format("11"))
     assert (
         found is not None
-        and found.message == "the loop has 11 rounds, in the judged program 11, which stands for 4,096"
+        and found.message == "the loop's rounds are 11, in the judged program 11, which stands for 4,096"
     )
     assert found.line == 10 and found.file == "a.py"
 
@@ -251,7 +251,7 @@ def local(a, w):
     judged = program(loop.format(1), small, {"x": 5})
     assert difference(judged, program(loop.format(1), large, {"x": 256}), sizes) is None
     found = difference(judged, program(loop.format(200), large, {"x": 256}), sizes)
-    assert found is not None and found.message == "the loop has 56 rounds, in the judged program 4"
+    assert found is not None and found.message == "the loop's rounds are 56, in the judged program 4"
 
 
 @pytest.mark.parametrize("devices", [2, 3])

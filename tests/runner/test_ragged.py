@@ -257,11 +257,17 @@ def with_type(place: int, kind: str) -> list[str]:
         ({"types": TYPES[:5]}, "has not six operands and one result"),
         ({"types": with_type(0, "tensor<8x3xf32>")}, r"moves rows of float32\[8, 3\] into float32\[8, 2\]"),
         ({"types": with_type(0, "tensor<8x2xbf16>")}, r"moves rows of bfloat16\[8, 2\] into float32\[8, 2\]"),
-        ({"types": with_type(0, "tensor<0x2xf32>")}, "has 4 slices for 4 devices, of 0 rows into 8"),
+        (
+            {"types": with_type(0, "tensor<0x2xf32>")},
+            "needs rows, and a multiple of 4 slices; rows: 0 into 8, slices: 4",
+        ),
         ({"types": with_type(1, "tensor<9x2xf32>")}, "has a result of another type than its output operand"),
         ({"types": with_type(3, "tensor<8xi32>")}, "has offsets and sizes that are not integers, one for each slice"),
         ({"types": with_type(5, "tensor<4xf32>")}, "has offsets and sizes that are not integers, one for each slice"),
-        ({"types": TYPES[:2] + ["tensor<3xi32>"] * 4}, "has 3 slices for 4 devices, of 8 rows into 8"),
+        (
+            {"types": TYPES[:2] + ["tensor<3xi32>"] * 4},
+            "needs rows, and a multiple of 4 slices; rows: 8 into 8, slices: 3",
+        ),
         ({"TARGET": "ragged_all_to_all_v2"}, "calls 'ragged_all_to_all_v2' outside XLA"),
     ],
 )

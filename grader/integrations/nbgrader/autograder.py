@@ -37,6 +37,7 @@ from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.repair import Known, Repaired, repair
 from grader.reports.pages import load_templates
+from grader.reports.points import counted
 from grader.sandbox.tiers import best_tier
 
 KEPT = ".shardlings"
@@ -143,7 +144,8 @@ class Shardlings(LoggingConfigurable):
                 raise CourseError(f"the gradebook has no cell for {name}; {again}")
             if abs(points[cell] - worth) > 1e-6:
                 raise CourseError(
-                    f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}"
+                    f"{name} is worth {counted(worth, 'point')} in the course, "
+                    f"{points[cell]:g} in the gradebook; {again}"
                 )
 
     def report(self, work: NotebookWork) -> Report:

@@ -24,6 +24,7 @@ from grader.course.config import PUBLIC, CourseError
 from grader.course.loading import Course
 from grader.course.public import HEADER
 from grader.exercise import Exercise, Question, Written
+from grader.reports.points import counted
 
 OUR_CHECK = "from grader.integrations.nbgrader.check import check"
 CONFIG = '''\
@@ -162,7 +163,7 @@ def in_plain_words(course: Course, name: str) -> str:
     """Return comment lines with the points of an exercise's checks. For hidden checks, only the total is shown."""
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
-    worth = f"{total:g} points" + (", a bonus" if exercise.extension else "")
+    worth = counted(total, "point") + (", a bonus" if exercise.extension else "")
     lines = [f"# Checks of {name} ({worth}). Here they use public inputs. Grading also uses hidden inputs:"]
     public = [c for c in exercise.checks.values() if c.public]
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]

@@ -17,6 +17,7 @@ from grader.reports.arrows import draw_arrows
 from grader.reports.explained import Explained
 from grader.reports.explained_text import collective_text
 from grader.reports.pages import class_of, drawn_rounds, held_grids, render_template
+from grader.reports.points import counted
 from grader.reports.roofline import draw_roofline
 from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean, clean_code
@@ -150,7 +151,7 @@ def _cut(text: str) -> list[Markup]:
     every = text.splitlines()
     shown = [line if len(line) <= WIDEST else f"{line[:WIDEST]} …" for line in every[:MOST_LINES]]
     left = len(every) - len(shown)
-    more = [f"… {left} more lines"] if left else []
+    more = [f"… {counted(left, 'more line')}"] if left else []
     return [escape(line) for line in (*clean_code("\n".join(shown)).split("\n"), *more)]
 
 

@@ -169,7 +169,8 @@ def _times_apart(about: OnChip) -> Iterator[str]:
     for kind, share in line.shares().items():
         other = shares.get(kind)
         if other is not None and abs(share.part - other.part) > PART_APART:
-            yield f"overlapped part of {kind}: {share.part:.0%} by the compiler's order, {other.part:.0%} by the clock's"
+            parts = f"{share.part:.0%} in the compiler's order, {other.part:.0%} in the clock's order"
+            yield f"overlapped part of {kind}: {parts}"
 
 
 def _memory_apart(about: OnChip) -> Iterator[str]:

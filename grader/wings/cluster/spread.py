@@ -10,6 +10,7 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.submission import Submission
+from grader.reports.points import counted
 from grader.sandbox.tiers import TIERS, NoIsolation, best_tier
 from grader.wings.cluster.dispatch import PATIENCE, ClusterError, Dispatch, Patience
 from grader.wings.cluster.link import Dask, is_exposed
@@ -38,7 +39,7 @@ class Spread(Grader):
         threads = sum(w.threads for w in self.link.workers().values())
         count = len(self.link.workers())
         tell(
-            f"{address}: {count} worker{'' if count == 1 else 's'}, {threads} submissions at a time"
+            f"{address}: {counted(count, 'worker')}, {counted(threads, 'submission')} at a time"
             + (f"; dashboard: {self.link.dashboard}" if self.link.dashboard else "")
         )
         if is_exposed(self.link.listens_at):

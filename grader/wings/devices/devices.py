@@ -23,6 +23,7 @@ from grader.batch.findings import outputs_of
 from grader.common.observation import Observation, Sharded
 from grader.course.config import CourseError
 from grader.judging.plan import Ask
+from grader.reports.points import counted
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wings.devices.backends import CPU, Backend
@@ -63,8 +64,10 @@ class RealDevices:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:  # fmt: skip
         if simulated % processes:
-            raise NoDevices(f"{simulated} devices cannot be shared evenly by {processes} processes; course.yaml says "
-                            f"devices: {simulated}")  # fmt: skip
+            raise NoDevices(
+                f"{counted(simulated, 'device')} cannot be shared evenly by {processes} processes; course.yaml says "
+                f"devices: {simulated}"
+            )
         self.backend, self.processes, self.times = backend, processes, False
         self._lock, self._pool = Lock(), ThreadPoolExecutor(processes)
         open_ones = "none" if processes > 1 else tier
@@ -97,7 +100,7 @@ class RealDevices:
     @property
     def text(self) -> str:
         """A description, such as ``gpu: 1 x NVIDIA H200`` or ``cpu: 8 devices of 2 processes``."""
-        what = f"{self.count} devices" if self.backend is CPU else f"{self.count} x {self.kind}"
+        what = counted(self.count, "device") if self.backend is CPU else f"{self.count} x {self.kind}"
         return f"{self.backend.name}: {what}" + (f" of {self.processes} processes" if self.processes > 1 else "")
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.integrations.package import dependencies, files_below, package_files
-from grader.reports.points import pending_text
+from grader.reports.points import counted, pending_text
 from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 from grader.sandbox.tiers import NoIsolation, best_tier
@@ -90,15 +90,14 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
 def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
     """Write the zip. Return a message for the user: how many points to set on Gradescope."""
     write_zip(course, names, path, isolation=isolation)
-    return (
-        f"set the assignment to {points(course, names):g} points; extensions give extra credit on top of these points"
-    )
+    worth = counted(points(course, names), "point")
+    return f"set the assignment to {worth}; extension exercises give extra credit on top"
 
 
 def points(course: Course, names: list[str]) -> float:
     """Return the points to set for the assignment on Gradescope. Extensions are extra credit on top of these points."""
-    counted = (n for n in names if not course.exercise(n).extension)
-    return round(sum(course.exercise(n).points * course.weight(n) for n in counted), 6)
+    regular = (n for n in names if not course.exercise(n).extension)
+    return round(sum(course.exercise(n).points * course.weight(n) for n in regular), 6)
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int = 0o644) -> None:

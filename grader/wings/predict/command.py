@@ -21,6 +21,7 @@ from grader.judging.units import BadAnswer, parse, show, unit_of
 from grader.reports.explained import Explained, show_sizes
 from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg
+from grader.reports.points import counted
 from grader.reports.untrusted import clean
 from grader.wings.predict import steps
 from grader.wings.predict.cases import LIMITS, TimeModel, cases_on, source
@@ -268,7 +269,7 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
         if case.program == "matmul":
             cost = f"{case.flops(n):.3g} FLOPs on each device: FLOPs / flops"
         else:
-            cost = f"{case.hops(n)} hops, {case.crossed(n) / 1e6:.3g} MB over each link: hops * alpha + bytes / beta"
+            cost = f"{counted(case.hops(n), 'hop')}, {case.crossed(n) / 1e6:.3g} MB over each link: hops * alpha + bytes / beta"
         say(f"  {case.program:10} {case.size_text:>7}  {cost}")
     if n == 1:
         say("  one device has no neighbour: collectives are left out, and alpha and beta predict nothing")

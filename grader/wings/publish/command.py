@@ -13,6 +13,7 @@ from grader.cli.options import CourseOption, course_at
 from grader.course.config import CourseError
 from grader.course.folders import write_folder
 from grader.course.loading import Course
+from grader.reports.points import counted
 from grader.wings.publish.branch import Repository
 
 
@@ -53,7 +54,7 @@ def publish(
         with out.status(f"writing {len(files)} files to the branch {branch.value}"):
             done = repository.publish(branch.value, files)
         if done.new:
-            say(f"{done.branch}: {done.changed} files changed, commit {done.commit[:12]}")
+            say(f"{done.branch}: {counted(done.changed, 'file')} changed, commit {done.commit[:12]}")
             out.print(f"next: git push origin {done.branch}", style="dim", soft_wrap=True)
         else:
             say(f"{done.branch} is current, commit {done.commit[:12]}")
@@ -67,7 +68,7 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
     from grader.wings.publish.reading import solution_files
     from grader.wings.publish.student import student_files
 
-    with out.status(f"reading {len(course.module_of)} exercises"):
+    with out.status(f"reading {counted(len(course.module_of), 'exercise')}"):
         return student_files(course) if branch is Branch.student else solution_files(course)
 
 

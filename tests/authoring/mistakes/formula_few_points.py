@@ -1,5 +1,5 @@
 # Mistake: the symbols of a formula have too few values to tell formulas apart
-# Message: formula_few_points.py:13: symbols: X has 2 values: give 3 at least
+# Message: formula_few_points.py:13: symbols: X needs at least 3 values; it has 2
 """# Rings
 
 A question about rings.

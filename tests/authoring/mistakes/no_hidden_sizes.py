@@ -1,5 +1,5 @@
 # Mistake: hidden inputs have the public sizes
-# Message: no_hidden_sizes: hidden_dims is missing; give sizes that are odd on each device
+# Message: no_hidden_sizes: hidden_dims is missing; give sizes so that each device has shards of odd size
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: a guess is right half of the time
-# Message: `options` has 2 entries: give 3 at least
+# Message: `options` needs at least 3 entries
 """# Which collective
 
 What a matmul needs.
