@@ -187,7 +187,7 @@ class References:
         """Return the answers of a misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: the requests to answer. Questions and requests with hidden inputs are left out.
+            plan: the requests to answer. All questions are left out, and so are requests with hidden inputs.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]

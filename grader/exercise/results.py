@@ -26,7 +26,8 @@ def like(argument: str, name: str = "") -> Like:
 
     Args:
         argument: the name of the argument.
-        name: the result's name; by default the argument's name, so that the result becomes the next step's argument.
+        name: the result's name; by default the argument's name. A program of several steps then
+            passes the result to the next step as this argument.
     """
     for word, value in (("argument", argument), ("name", name)):
         if not isinstance(value, str) or not (value or "_").isidentifier():

@@ -67,7 +67,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
 
 def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
-    """Return what a check sees of a program before it runs."""
+    """Return the facts about a program that a check can use before the program runs."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,

@@ -16,7 +16,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
     """Return the values that depend on an argument of main.
 
     Values that do not depend on an argument are fixed by the program: constants, positions on the mesh, and values
-    computed only from constants and positions. If data is compared, chosen or converted, the result is data, too. If
+    computed only from constants and positions. If data is compared, selected or converted, the result is data, too. If
     the condition of a branch or a loop is data, the results are data, too. A value in a function is data if it is data
     in any call of the function.
 

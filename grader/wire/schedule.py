@@ -1,7 +1,8 @@
 """A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The runner reads the schedule from the compiled text. Kernels have the compiler's cycles. Collectives have no cycles:
-only a collective's start and the place where the program waits for its result are known. The JSON is untrusted.
+The runner reads the schedule from the compiled text. For each kernel, the schedule has the compiler's estimate of
+cycles. Collectives have no cycles: only a collective's start and the place where the program waits for its
+result are known. The JSON is untrusted.
 """
 
 from __future__ import annotations

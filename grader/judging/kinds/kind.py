@@ -62,7 +62,10 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def want(self, value: Any) -> Want:
-        """Convert the value of an author's function. Raises ValueError if the value is not an answer of this kind."""
+        """Convert the value that an author's function returned to the form of a right answer.
+
+        Raises ValueError if the value is not an answer of this kind.
+        """
 
     @abstractmethod
     def read(self, raw: Any) -> Given:

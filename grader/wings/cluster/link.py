@@ -1,4 +1,7 @@
-"""The connection to the workers with Dask's client. Each request is for one worker, so Dask moves no data."""
+"""The connection to the workers with Dask's client.
+
+Each request goes to one fixed worker, so Dask moves no data between workers.
+"""
 
 from __future__ import annotations
 

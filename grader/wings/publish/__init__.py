@@ -1,1 +1,1 @@
-"""Publish the course: the students' release, or the solutions to read, on a branch or in a folder."""
+"""Publish the course on a branch or in a folder: the students' release, or the solutions."""
