@@ -20,6 +20,7 @@ from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
+from grader.reports.explained import show_sizes
 
 ROOM = 1.1
 ROUNDING = 1e-9
@@ -299,5 +300,5 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
 
 def _sizes(ask: Ask) -> str:
     mesh = show_device(ask.mesh) if ask.mesh else ""
-    sizes = ", ".join(f"{d}={n}" for d, n in ask.dims.items())
+    sizes = show_sizes(ask.dims)
     return f"on {mesh} with {sizes}" if sizes else f"on {mesh}"

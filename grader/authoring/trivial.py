@@ -24,6 +24,7 @@ from grader.exercise import Cases, Check, Exercise, Task
 from grader.expect import show_outcome
 from grader.judging.judge import judge_checks
 from grader.judging.seen import Answered
+from grader.reports.points import counted
 from grader.wire.frames import encode
 
 RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
@@ -158,8 +159,7 @@ def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Tri
 def _problem(check: Check, programs: list[Trivial]) -> str:
     who = " and ".join(one.task.name for one in programs)
     mend = "draw hidden cases with several results, or " if programs[0].does.startswith(KNOWS) else ""
-    points = f"{check.points:g} point{'' if check.points == 1 else 's'}"
     return (
-        f"{who}: a function that only {programs[0].does} earns {points} in {check.name}: "
+        f"{who}: a function that only {programs[0].does} earns {counted(check.points, 'point')} in {check.name}: "
         f"{mend}let the check come after a check of values (after=...)"
     )

@@ -17,7 +17,7 @@ from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready
 from grader.cli.backend import beside_at
-from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, say, tell, tell_unusable
+from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, say, tell, tell_unusable
 from grader.cli.options import BackendChoice
 from grader.common.result import Report
 from grader.course.config import Module
@@ -108,7 +108,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
-        out.print(f"Hidden checks decide on {points(hidden)} more when your submission is graded.")
+        out.print(f"Hidden checks decide on {counted(hidden, 'point')} more when your submission is graded.")
 
 
 def print_in_short(course: Course, graded: Report) -> None:

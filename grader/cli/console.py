@@ -26,11 +26,6 @@ EVERY = 60.0
 """Seconds between progress lines in a log."""
 
 
-def points(value: float) -> str:
-    """Return points as text: ``1 point`` or ``2.5 points``."""
-    return f"{value:g} point{'' if value == 1 else 's'}"
-
-
 def say(text: str, style: str | None = None) -> None:
     """Print one line of the results on stdout, unchanged and without wrapping."""
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.cli.console import UNUSABLE, out, points, print_json, say, tell, tell_unusable
+from grader.cli.console import UNUSABLE, out, print_json, say, tell, tell_unusable
 from grader.cli.options import usual_place
 from grader.course.config import CourseError, Module
 from grader.course.finding import PACKAGED
@@ -19,6 +19,7 @@ from grader.course.loading import Course
 from grader.course.pages import further, module_page
 from grader.exercise import Exercise, Quantity
 from grader.judging.answers import kind_name, render_question
+from grader.reports.points import counted
 from grader.reports.statement import print_markdown
 
 LIST_WIDTH = 76
@@ -81,7 +82,7 @@ def print_module(module: Module, rows: list[dict[str, Any]]) -> None:
 
 def worth(row: Mapping[str, Any]) -> str:
     """Return an exercise's points as text: ``2 points`` or ``2.5 bonus points``."""
-    amount = points(row["points"])
+    amount = counted(row["points"], "point")
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
@@ -138,7 +139,7 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
-        out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
+        out.print(f"\nQuestion {question['name']} ({counted(question['points'], 'point')})", style="bold")
         out.print(question["text"], markup=False, highlight=False)
     if whole:
         steps = [f"Write: {written_in(found, exercise)}", f"Check: shardlings check {exercise.id}"]

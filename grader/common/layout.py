@@ -97,5 +97,5 @@ def show_spec(spec: Iterable | None) -> str:
 
 
 def show_device(point: Mapping[str, int]) -> str:
-    """Return a device's coordinates as text: ``(x=1, y=0)``."""
+    """Return a device's coordinates, or a mesh's sizes, as text: ``(x=1, y=0)``."""
     return "(" + ", ".join(f"{a}={i}" for a, i in point.items()) + ")"

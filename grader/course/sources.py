@@ -127,7 +127,7 @@ def tables(sources: tuple[CitedSource, ...]) -> str:
     """Return a heading, a paragraph and a table of numbered items for each source, in Markdown."""
     parts = []
     for source in sources:
-        rows = [f"| {n} | {_cell(i.item)} | {_cell(i.where)} |" for n, i in enumerate(source.items, 1)]
+        rows = [f"| {n} | {cell(i.item)} | {cell(i.where)} |" for n, i in enumerate(source.items, 1)]
         parts.append(
             "\n".join(
                 [
@@ -145,5 +145,6 @@ def tables(sources: tuple[CitedSource, ...]) -> str:
     return "\n".join(parts)
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return text in a form for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")

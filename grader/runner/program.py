@@ -18,6 +18,7 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they register their operations in Python
 
+from grader.common.layout import show_device
 from grader.runner import ragged
 from grader.runner.admission import (
     CUSTOM,
@@ -150,16 +151,12 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
         usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
         if (sizes and not ours) or list(about.device_ids) not in usual:
             raise ProgramRefused(
-                f"uses a mesh {_show(sizes)} of its own; use the mesh that the task gets, {_show(mesh)}"
+                f"uses a mesh {show_device(sizes)} of its own; use the mesh that the task gets, {show_device(mesh)}"
             )
         found[OWN if ours else "empty_mesh"].append(op)
     if not found[OWN]:
         raise ProgramRefused("the program does not refer to the mesh that the task gets")
     return [(op, f"{name}_{n}" if n else name) for name, ops in found.items() for n, op in enumerate(ops)]
-
-
-def _show(mesh: Mapping[str, int]) -> str:
-    return "(" + ", ".join(f"{axis}={size}" for axis, size in mesh.items()) + ")"
 
 
 # -- one form ----------------------------------------------------------------------------------

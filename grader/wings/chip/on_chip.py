@@ -11,6 +11,7 @@ from grader.common.observation import Collective, Fault
 from grader.expect.clock import show_time
 from grader.expect.costs import show_bytes
 from grader.hardware import Chip
+from grader.reports import points
 from grader.reports.explained import show_sizes
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
@@ -85,16 +86,10 @@ def counted(line: Timeline) -> list[Counted]:
     return found
 
 
-def plural(kind: str, count: int) -> str:
-    return f"{count} {kind}{'' if count == 1 else 's'}"
-
-
 def overlap_text(one: Counted) -> str:
     """Return text on a kind of collective: the overlapped part of its time, and how many runs overlap almost fully."""
     share = one.share
-    part = (
-        f"{show_time(share.hidden)} of the {show_time(share.total)} of {plural(one.kind, one.runs)} ({share.part:.0%})"
-    )
+    part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)} ({share.part:.0%})"
     return f"{part}; {one.overlapped} of these {one.runs} collectives overlap with compute for at least {OVERLAPPED:.0%} of their time"
 
 
@@ -148,7 +143,7 @@ def _kinds_apart(about: OnChip) -> Iterator[str]:
 
 
 def _listed(runs: Mapping[str, int]) -> str:
-    return " and ".join(plural(kind, n) for kind, n in runs.items()) or "no collectives"
+    return " and ".join(points.counted(n, kind) for kind, n in runs.items()) or "no collectives"
 
 
 def _times_apart(about: OnChip) -> Iterator[str]:

@@ -12,10 +12,11 @@ from grader.course.loading import Course
 from grader.course.pages import further
 from grader.course.reference import reference_source
 from grader.course.release import products
+from grader.course.sources import cell
 from grader.course.statements import Statement, statements
 from grader.course.stubs import question_text
 from grader.exercise import Check, Exercise, Misconception, Quantity, Question, Table
-from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
+from grader.wings.publish.student import EXERCISES, common_files, page, refuse_leaks, seeds
 
 SOLUTIONS = "solutions"
 ANYBODY = "anybody"  # a made-up student; where numbers differ by student, examples show this student's numbers

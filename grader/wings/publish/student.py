@@ -10,6 +10,7 @@ from grader.authoring.leaks import leaks
 from grader.course.config import CourseError
 from grader.course.loading import EXAMPLE_SEED, Course
 from grader.course.release import products
+from grader.course.sources import cell
 from grader.integrations.package import package_files, project_file
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -62,11 +63,6 @@ def _modules(course: Course) -> str:
         rows.append(f"| `{module.id}` | {cell(module.title)} | {len(module.exercises)} |{due if dated else ''}")
     heads = ["| module | | exercises |", "|---|---|--:|"]
     return "\n".join([heads[0] + " due |" * dated, heads[1] + "---|" * dated, *rows])
-
-
-def cell(text: str) -> str:
-    """Return text in a form for a cell of a Markdown table."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
