@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from grader.common.marks import MarkWalk
 from grader.common.pipelines import Pipeline, pipelines
 from grader.wire.operations import Body, Operation, Value
 from tests.clock.programs import read
@@ -145,19 +146,6 @@ def test_two_permutes_of_one_value_are_one_tick() -> None:
 
     (pipeline,) = found(both_ways)
     assert len(pipeline.lines) == N
-
-
-def test_entries_that_an_operation_may_use_are_not_named() -> None:
-    def at_some_place(w, x):
-        me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
-        for t in range(N):
-            a = x[t] if t < 2 else lax.dynamic_index_in_dim(x, held[0, 0].astype(int), keepdims=False)
-            held = lax.ppermute(jnp.where(me == 0, a, held) @ w, "pp", ON)
-            total += held
-        return total
-
-    (pipeline,) = found(at_some_place)
-    assert [line.split("  ")[0] for line in grid(pipeline)[:3]] == ["0", "1", "?"]
 
 
 def whole(w, x):
@@ -325,6 +313,14 @@ def by_quotient(x, t, held):
     return lax.dynamic_index_in_dim(x, row, keepdims=False)
 
 
+def column_updated(x, t, held):
+    return lax.dynamic_update_slice(x[t], x[t + 1, :, :1], (0, 0))
+
+
+def set_beyond_the_end(x, t, held):
+    return x[: t + 2].at[t + 2].set(x[0], mode="drop")[t + 1]
+
+
 PICKED = [
     (column_by_data, ["0:2", "1:3", "2:4", "3:5"]),
     (no_rows, ["0", "1", "2", "3"]),
@@ -332,6 +328,8 @@ PICKED = [
     (masked_by_data, ["0:2", "1:3", "2:4", "3:5"]),
     (moved_rows, ["2", "3", "4", "0"]),
     (rows_of_other_sizes, ["0:2", "1:3", "2:4", "3:5"]),
+    (column_updated, ["0:2", "1:3", "2:4", "3:5"]),
+    (set_beyond_the_end, ["1", "2", "3", "4"]),
     (by_quotient, ["1", "1", "2", "2"]),
 ]
 
@@ -345,6 +343,34 @@ def test_each_entry_that_data_depend_on_is_named(pick: Callable, entries: list[s
 @pytest.mark.parametrize("pick", [by_remainder, updated_by_no_rows])
 def test_an_index_beyond_its_dtype_or_an_update_of_no_rows_is_unknown(pick: Callable) -> None:
     assert found(from_first(pick)) == []
+
+
+def index_by_data(x, held):
+    return lax.dynamic_index_in_dim(x, held[0, 0].astype(int), keepdims=False)
+
+
+def every_second(x, held):
+    return lax.slice_in_dim(x, 0, M, 2)[1]  # entry 2; a slice without the stride has entry 1 here
+
+
+def added_to_another(x, held):
+    return x.at[1].add(x[2])[1]
+
+
+def sum_over_devices(x, held):
+    return lax.psum(x[lax.axis_index("pp")], "pp")
+
+
+@pytest.mark.parametrize("pick", [index_by_data, every_second, added_to_another, sum_over_devices])
+def test_entries_that_an_operation_may_use_are_not_named(pick: Callable) -> None:
+    (pipeline,) = found(from_first(lambda x, t, held: x[t] if t < 2 else pick(x, held)))
+    assert [line.split("  ")[0] for line in grid(pipeline)[:3]] == ["0", "1", "?"]
+
+
+def test_a_number_takes_its_branch_and_a_number_without_a_branch_the_last() -> None:
+    walk, two = MarkWalk(read(nothing_sent, SHAPES, P("pp"), mesh={"pp": N}), N), (Body((), (), ()),) * 2
+    assert walk.taken(Operation("if", (), (), bodies=two), (1, 0, 0, 1)) == [{0}, {1}, {1}, {0}]
+    assert walk.taken(Operation("case", (), (), bodies=two), (0, 1, 2, -1)) == [{0}, {1}, {1}, {1}]
 
 
 def test_data_that_arrive_from_two_devices_are_named_together() -> None:
