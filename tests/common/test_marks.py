@@ -122,7 +122,19 @@ def sum_over_devices(x, held):
     return lax.psum(x[lax.axis_index("pp")], "pp")
 
 
-@pytest.mark.parametrize("pick", [index_by_data, every_second, added_to_another, sum_over_devices])
+def rows_of_all(x, held):
+    return jnp.take(x[:3], lax.axis_index("pp"), axis=1)
+
+
+def half_set(x, held):
+    numbers = lax.ScatterDimensionNumbers((0, 1), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    return lax.scatter(x, jnp.array([1]), x[2, :, : D // 2], numbers)[1]
+
+
+UNKNOWN = [index_by_data, every_second, added_to_another, sum_over_devices, rows_of_all, half_set]
+
+
+@pytest.mark.parametrize("pick", UNKNOWN)
 def test_entries_that_an_operation_may_use_are_not_named(pick: Callable) -> None:
     (pipeline,) = found(from_first(lambda x, t, held: x[t] if t < 2 else pick(x, held)))
     assert first_device(pipeline)[:3] == ["0", "1", "?"]
