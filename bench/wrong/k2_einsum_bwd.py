@@ -21,6 +21,15 @@ def mine(term, cut):
     return None
 
 
+def places(equation, placements):
+    def at(t, p, cut, terms, out):
+        if here := mine(t, cut):
+            return here
+        return "P" if p == "R" and set(placements) != {"R"} else "R"
+
+    return [place for _, place in grads(equation, placements, at)]
+
+
 def never_pending(equation, placements):
     """einsum_bwd: pending_missed"""
     return grads(equation, placements, lambda t, p, cut, terms, out: mine(t, cut) or "R")
@@ -45,12 +54,7 @@ def batch_cut_only(equation, placements):
 def equation_kept(equation, placements):
     """einsum_bwd: letters_not_swapped"""
 
-    def at(t, p, cut, terms, out):
-        if here := mine(t, cut):
-            return here
-        return "P" if p == "R" and set(placements) != {"R"} else "R"
-
-    return [(equation, place) for _, place in grads(equation, placements, at)]
+    return [(equation, place) for place in places(equation, placements)]
 
 
 def cotangent_in_front(equation, placements):
@@ -58,15 +62,9 @@ def cotangent_in_front(equation, placements):
     left, out = equation.split("->")
     terms = left.split(",")
 
-    def at(t, p, cut, terms, out):
-        if here := mine(t, cut):
-            return here
-        return "P" if p == "R" and set(placements) != {"R"} else "R"
-
-    places = [place for _, place in grads(equation, placements, at)]
     return [
         (",".join([out, *(t for n, t in enumerate(terms) if n != i)]) + "->" + terms[i], place)
-        for i, place in enumerate(places)
+        for i, place in enumerate(places(equation, placements))
     ]
 
 

@@ -30,6 +30,7 @@ def matmul_all_reduce(a, b, *, mesh):
 def matmul_reduce_scatter(a, b, *, mesh):
     raise TypeError("not this one")
 """
+LINES = "lines to copy into checks"
 
 
 def run(
@@ -106,7 +107,7 @@ def test_explain_shows_one_task_on_another_mesh() -> None:
     assert done.stderr == "note: this is the solution's function, solutions/05_rings/e1_ring_all_gather.py\n"
     assert "ring_all_gather on x=6 with I=120, J=5" in done.stdout
     assert "5 × permute over x to the next device" in " ".join(done.stdout.split())
-    assert "lines for checks" not in done.stdout, "one mesh says little about others"
+    assert LINES not in done.stdout, "one mesh says little about others"
     assert all(len(line.rstrip()) <= 40 for line in done.stdout.splitlines())
     assert "\x1b" not in done.stdout
 
@@ -134,7 +135,7 @@ def test_explain_shows_the_learners_work_and_reports_its_fault_once(tmp_path: Pa
     assert done.returncode == 1
     assert "runs without a sandbox" in done.stderr
     assert "c3_contracting.py:8" in "".join(done.stdout.split()), "the line is the learner's"
-    assert done.stdout.count("not this one") == 1 and "lines for checks" not in done.stdout
+    assert done.stdout.count("not this one") == 1 and LINES not in done.stdout
 
 
 def test_in_a_release_explain_shows_the_learners_work_and_no_solution(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_explain_lays_timing_calls_on_their_slice_and_suggests_time_budgets(tmp_
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
     assert "in time on v5e 2x2, x on slice axes 0 and 1, profile ideal" in told
-    assert "gather on x=2 with I=8, J=3" in told and "I=1012" not in told
+    assert "gather on x=2 with I=8, J=3" in told and "I=1012" not in told and f" {LINES}; " in told
     assert 'expect_collectives(seen, all_gather={"x": 1})' in told and "expect_step_time(seen, at_most=" in told
     line = next(line.strip() for line in done.stdout.splitlines() if "expect_step_time" in line)
     path.write_text(path.read_text().replace("expect_step_time(seen, at_most=1)", line))

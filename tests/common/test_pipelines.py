@@ -147,19 +147,6 @@ def test_two_permutes_of_one_value_are_one_tick() -> None:
     assert len(pipeline.lines) == N
 
 
-def test_entries_that_an_operation_may_use_are_not_named() -> None:
-    def at_some_place(w, x):
-        me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
-        for t in range(N):
-            a = x[t] if t < 2 else lax.dynamic_index_in_dim(x, held[0, 0].astype(int), keepdims=False)
-            held = lax.ppermute(jnp.where(me == 0, a, held) @ w, "pp", ON)
-            total += held
-        return total
-
-    (pipeline,) = found(at_some_place)
-    assert [line.split("  ")[0] for line in grid(pipeline)[:3]] == ["0", "1", "?"]
-
-
 def whole(w, x):
     held = x[0] @ w
     for _ in range(N):
@@ -272,79 +259,6 @@ def test_a_forged_loop_without_values_ends() -> None:
 def test_a_mesh_of_many_devices_has_no_pipeline() -> None:
     shapes = [((32 * D, D), P("pp")), SHAPES[1]]
     assert pipelines(read(pipe, shapes, P("pp"), mesh={"pp": 32}), ["w", "x"]) == []
-
-
-def from_first(pick: Callable) -> Callable:
-    """Return a program whose first device takes its data by ``pick`` in each tick."""
-
-    def program(w, x):
-        me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
-        for t in range(N):
-            held = lax.ppermute(jnp.where(me == 0, pick(x, t, held), held) @ w, "pp", ON)
-            total += held
-        return total
-
-    return program
-
-
-def column_by_data(x, t, held):
-    return lax.dynamic_slice(x[t], (0, x[t + 1, 0, 0].astype(int)), (3, D // 2)).repeat(2, axis=1)
-
-
-def no_rows(x, t, held):
-    return x[t] + x[1:1].sum()
-
-
-def updated_by_no_rows(x, t, held):
-    return lax.dynamic_update_slice(jnp.tile(x[t], (30, 1)), x[0, :0], (0, 0))[:3]
-
-
-def by_remainder(x, t, held):
-    number = (lax.axis_index("pp").astype(jnp.uint32) + jnp.uint32(t + 1)) * jnp.uint32(2654435761)
-    return x[(number % jnp.uint32(M)).astype(int)] if t else x[t]
-
-
-def branch_by_data(x, t, held):
-    return lax.cond(x[t, 0, 0] > 0, lambda: jnp.ones_like(x[0]), lambda: x[t + 1] * 3)
-
-
-def masked_by_data(x, t, held):
-    return jnp.where(x[t, 0, 0] > 0, 1, x[t + 1])
-
-
-def moved_rows(x, t, held):
-    return jnp.concatenate([x[2:], x[:2]])[t]
-
-
-def rows_of_other_sizes(x, t, held):
-    return x.reshape(4, -1)[t, : 3 * D].reshape(3, D)
-
-
-def by_quotient(x, t, held):
-    row = lax.div(lax.axis_index("pp") + (t - 3), 2) + 2  # -3 / 2 is -1 in XLA
-    return lax.dynamic_index_in_dim(x, row, keepdims=False)
-
-
-PICKED = [
-    (column_by_data, ["0:2", "1:3", "2:4", "3:5"]),
-    (no_rows, ["0", "1", "2", "3"]),
-    (branch_by_data, ["0:2", "1:3", "2:4", "3:5"]),
-    (masked_by_data, ["0:2", "1:3", "2:4", "3:5"]),
-    (moved_rows, ["2", "3", "4", "0"]),
-    (rows_of_other_sizes, ["0:2", "1:3", "2:4", "3:5"]),
-    (by_quotient, ["1", "1", "2", "2"]),
-]
-
-
-@pytest.mark.parametrize(("pick", "entries"), PICKED)
-def test_each_entry_that_data_depend_on_is_named(pick: Callable, entries: list[str]) -> None:
-    (pipeline,) = found(from_first(pick))
-    assert [line.split("  ")[0] for line in grid(pipeline)[:N]] == entries
-
-
-@pytest.mark.parametrize("pick", [by_remainder, updated_by_no_rows])
-def test_an_index_beyond_its_dtype_or_an_update_of_no_rows_is_unknown(pick: Callable) -> None:
-    assert found(from_first(pick)) == []
 
 
 def test_data_that_arrive_from_two_devices_are_named_together() -> None:

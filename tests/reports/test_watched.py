@@ -33,5 +33,5 @@ def test_a_learner_sees_no_secret_and_a_terminal_obeys_nothing() -> None:
             assert max(map(len, text.splitlines())) <= width
 
 
-def test_an_exercise_that_passes_has_no_looked_at_first_line() -> None:
-    assert "looked at first" not in shown(exercise([result("value")]))
+def test_an_exercise_that_passes_names_no_function_to_start_with() -> None:
+    assert "Start with" not in shown(exercise([result("value")]))
