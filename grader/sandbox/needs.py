@@ -88,6 +88,16 @@ def compiler() -> list[str]:
     return [*found, *(str(p) for folder in found for p in Path(folder).parent.glob("libtpu-*.dist-info"))]
 
 
+def python_path() -> str:
+    """Return the part of PYTHONPATH that workers get, because clusters install packages in its folders.
+
+    Workers get absolute paths from which this process also imports. An empty or relative entry would mean a worker's
+    current folder, the scratch folder, to which learner code writes.
+    """
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)
+
+
 def interpreter() -> list[str]:
     """Return the interpreter with all links that lead to it, and the ``pyvenv.cfg`` of a virtual environment."""
     found, path = [], Path(sys.executable)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import IO
 
+from grader.sandbox import needs
 from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
 from grader.sandbox.temporary import home, remove_own
@@ -71,7 +72,7 @@ def _begin(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        env=settings | {"HOME": scratch, "TMPDIR": scratch},
+        env=settings | {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": needs.python_path()},
         cwd=scratch,
         start_new_session=True,
     )

@@ -147,7 +147,6 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # clusters install packages so; learner code does not get them
         "JAX_PLATFORMS": extra.platform,
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",

@@ -12,7 +12,7 @@ import pytest
 
 from grader.sandbox import needs
 from grader.sandbox.worker import Worker
-from tests.sandbox.submissions import CONFINED, LIMITS, ask, value
+from tests.sandbox.submissions import CONFINED, LIMITS, WORKING, ask, value
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -141,6 +141,23 @@ for name in ("beside", "grader.cli"):
         print(name)
 """
     assert alone(text, str(tmp_path)) == ["beside", "grader.cli"]
+
+
+@pytest.mark.parametrize("tier", WORKING)
+def test_learner_code_neither_sees_nor_extends_pythonpath(
+    tier: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An empty entry would name the scratch folder, where a submission could leave modules for later code."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.setenv("PYTHONPATH", f":.:{tmp_path}")
+    leave = "for name in ('sitecustomize', 'jax', 'numpy', 'beside'): open(name + '.py', 'w').write('1 / 0')"
+    look = "def f():\n    import beside\n    return type(beside).__name__"
+    read = "import os, sys\ndef f(): return ['PYTHONPATH' in os.environ, os.getcwd() in sys.path, '' in sys.path]"
+    with Worker("trace", tier, 2, LIMITS) as one:
+        ask(leave + "\ndef f(): return 1", one)
+        assert value(ask(read, one)) == {"list": [False, False, False]}
+        assert value(ask(leave + "\n" + look, one)) == "StandIn"  # of a module that is not installed
+        assert one.answers()
 
 
 def test_jax_looks_for_plugins_by_the_function_that_a_worker_replaces() -> None:

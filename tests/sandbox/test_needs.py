@@ -146,3 +146,21 @@ def test_no_system_or_site_packages_folder_is_readable_as_a_whole() -> None:
 def test_readable_libraries_are_single_files() -> None:
     assert any("libc." in path for path in needs.libraries())
     assert all(os.path.isfile(path) for path in needs.libraries())
+
+
+def test_workers_get_only_absolute_paths_of_pythonpath(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty or relative entry would mean a worker's scratch folder, and so files of learner code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path), f"{tmp_path}/lib", "", ".", "lib"])
+    monkeypatch.setenv("PYTHONPATH", f":{tmp_path}:.:lib:./lib:{tmp_path}/lib/:")
+    assert needs.python_path() == f"{tmp_path}:{tmp_path}/lib/"
+
+
+def test_workers_get_no_folder_from_which_the_grader_does_not_import(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """``python -I`` ignores PYTHONPATH, so workers ignore it too."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert needs.python_path() == ""
+    monkeypatch.delenv("PYTHONPATH")
+    assert needs.python_path() == ""
