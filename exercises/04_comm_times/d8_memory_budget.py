@@ -109,7 +109,7 @@ decode_step = None  # TODO: your answer
 # **What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
 # chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 + 30 GB fit into 16 · 16 GB.
 #
-# **Batches.** Steps of small batches wait for the weights, steps of large batches for the cache.
+# **Batches.** A step of a small batch waits for the weights. A step of a large batch waits for the cache.
 #
 # **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make the cache smaller.
 #

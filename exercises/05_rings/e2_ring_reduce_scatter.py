@@ -95,8 +95,8 @@ ring_scatter_small_time = None  # TODO: your answer
 # link x+  permute· permute·· permute·  permute· permute·  permute· permute··
 # ```
 #
-# **In real systems.** ZeRO and FSDP reduce-scatter gradients, and a sequence-parallel layer the result of its second
-# matmul.
+# **In real systems.** ZeRO and FSDP reduce-scatter gradients. A sequence-parallel layer reduce-scatters the result of
+# its second matmul.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why an all-gather and a
 # reduce-scatter are transposes).

@@ -38,7 +38,7 @@ def pages(
 ) -> None:
     """Write all files of OUT anew from its database: reports, pages and tables; nothing is graded."""
     if to is not None and not anonymous:
-        raise CourseError("--to is for --anonymous; pages with names stay where grade wrote them")
+        raise CourseError("--to needs --anonymous: only anonymous pages may be in a different folder than OUT")
     students = export.students_in(folder)
     known = roster_in(roster) if anonymous else None
     target = to or folder / "anonymous"
@@ -70,7 +70,7 @@ def write_anonymous(folder: Path, target: Path, database: Database, others: Sequ
     """Write the table of pseudonyms and names into ``folder``, then the pages with pseudonyms into ``target``."""
     summary = summary_of(folder, database)
     if (target / "reports").exists() or target.resolve() == folder.resolve():
-        raise CourseError(f"{target} holds pages with names; choose another --to")
+        raise CourseError(f"{target} already has reports that name students; choose a different folder with --to")
     students = database.students()
     kept = names_in(folder / NAMES)
     names = assign([*students, *(a.student for a in summary.attention if a.student)], kept)

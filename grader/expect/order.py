@@ -70,10 +70,10 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     if what in KINDS:
         chosen = [c for c in seen.collectives if c.kind == what]
         if any(c.place is None for c in chosen):
-            raise Failure(f"the compiler added a {what}, and the program does not show what it waits for")
+            raise Failure(f"the program does not show what the {what} waits for, because the compiler added the {what}")
         found &= {c.place for c in chosen if c.place is not None}
     if not found:
-        raise Failure(f"the program has no {what} that its results need{' ' if seen.part else ''}{seen.part}")
+        raise Failure(f"no result of the program depends on any {what}{' ' if seen.part else ''}{seen.part}")
     if len(found) * len(graph.places) > MAX_PAIRS:
         raise Failure(f"the program has too many {what} for their order to be judged; use lax.fori_loop")
     return graph, found
@@ -82,7 +82,7 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
 def _sources(graph: Dependency, name: str) -> set[int]:
     found = graph.named(name)
     if not found:
-        raise Failure(f"the program has no {name} that its results need, so this check has nothing to judge")
+        raise Failure(f"no result of the program depends on any {name}, so this check has nothing to judge")
     return found
 
 

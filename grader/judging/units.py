@@ -122,7 +122,7 @@ def _unit_of(unit: str) -> tuple[float, str]:
     if text in ("", "1", "dimensionless"):
         return 1.0, DIMENSIONS[()]
     if len(text) > LONGEST or not UNIT_TEXT.fullmatch(text):
-        raise BadAnswer(f"the unit {quote(unit)} cannot be read: write it like us, KiB, GB/s or TFLOP/s")
+        raise BadAnswer(f"the unit {quote(unit)} cannot be read; write, for example, ms, KiB, GB/s or TFLOP/s")
     total: Any = _registry().Quantity(1.0)
     for i, (sign, name) in enumerate(_tokens(text)):
         if i == 4:

@@ -1,6 +1,6 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; the step takes the longer time. Their times' ratio
+Arithmetic and communication of a training step overlap; the step takes the longer time. The ratio of times
 gives the smallest batch and the highest tensor-parallel degree. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 

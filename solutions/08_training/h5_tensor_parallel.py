@@ -46,8 +46,8 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 ## Going further
 
-**In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get columns of w1 and the
-last devices get the matching columns of w3. All shapes fit and no error occurs, but the model is wrong.
+**In real systems.** This is Megatron's block. If w13 is cut in its given order, the first devices get columns of w1 and
+the last devices get the matching columns of w3. All shapes fit and no error occurs, but the model is wrong.
 
 **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
 for Training".

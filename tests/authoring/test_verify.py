@@ -237,7 +237,12 @@ def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path
     ("hidden", "problems"),
     [
         ('{"I": 12, "J": 5}', []),
-        ('{"I": 16, "J": 5}', ["gather: the hidden size of I is even on each device of every mesh; give an odd size"]),
+        (
+            '{"I": 16, "J": 5}',
+            [
+                "gather: on every mesh, a device has an even part of I by hidden_dims; choose I in hidden_dims so that the part is odd"
+            ],
+        ),
         ('{"I": 20, "J": 20}', ["gather: two hidden dimensions have equal sizes; give different sizes"]),
     ],
 )
@@ -251,7 +256,7 @@ def test_a_hidden_block_that_is_even_where_the_public_one_is_odd_is_reported(tmp
     call = course.exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call)
     assert next(inputs.tame_dims(call)) == (
-        "gather: the hidden size of I is even on each device of the mesh {'x': 4}, but the public size is odd; give a hidden size that is odd there"
+        "gather: on the mesh {'x': 4}, a device has an odd part of I by dims, but an even part by hidden_dims; choose I in hidden_dims so that the part is odd"
     )
 
 

@@ -67,8 +67,10 @@ def test_anonymous_pages_have_no_names_and_are_equal_each_time(graded: Path) -> 
 def test_anonymous_pages_are_refused_in_a_folder_with_names(graded: Path) -> None:
     for words in (["--to", graded], ["--to", graded / "anonymous" / ".."]):
         (graded / "anonymous").mkdir(exist_ok=True)
-        assert "holds pages with names; choose another --to" in str(run(graded, "--anonymous", *words).exception)
-    assert "--to is for --anonymous" in str(run(graded, "--to", "x").exception)
+        assert "already has reports that name students; choose a different folder with --to" in str(
+            run(graded, "--anonymous", *words).exception
+        )
+    assert "--to needs --anonymous" in str(run(graded, "--to", "x").exception)
 
 
 def test_a_damaged_pseudonym_table_or_summary_gives_a_one_line_error(graded: Path) -> None:

@@ -121,7 +121,10 @@ def test_numbers_with_units_are_read(raw, unit, value, dimension):
         (None, "an answer is a number or a text with a unit, not nothing"),
         ({"magnitude": 1}, "an answer is a number, a text like '28 KiB' or a quantity with a magnitude and units"),
         ({"magnitude": "1", "units": "s"}, "an answer is a number or a text with a unit, not a value of type str"),
-        ({"magnitude": 1, "units": "s**9"}, "the unit 's**9' cannot be read: write it like us, KiB, GB/s or TFLOP/s"),
+        (
+            {"magnitude": 1, "units": "s**9"},
+            "the unit 's**9' cannot be read; write, for example, ms, KiB, GB/s or TFLOP/s",
+        ),
         ({"magnitude": 1, "units": "s" * 1000}, "the unit 'sssss"),
     ],
 )

@@ -54,8 +54,8 @@ compute k        k         k        k─        k        k─        k         k
 link x+  permute· permute·· permute·  permute· permute·  permute· permute··
 ```
 
-**In real systems.** ZeRO and FSDP reduce-scatter gradients, and a sequence-parallel layer the result of its second
-matmul.
+**In real systems.** ZeRO and FSDP reduce-scatter gradients. A sequence-parallel layer reduce-scatters the result of
+its second matmul.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why an all-gather and a
 reduce-scatter are transposes).

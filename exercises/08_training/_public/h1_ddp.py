@@ -48,8 +48,8 @@ for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
 ## Going further
 
-**In real systems.** `DistributedDataParallel`. Trainers of language models have divided the loss by the number of
-tokens on each device, or in each micro-batch. The loss looked right, and short sequences counted too much.
+**In real systems.** PyTorch calls it `DistributedDataParallel`. Trainers of language models have divided the loss by
+the number of tokens on each device or in each micro-batch. The loss looked right, but short sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """

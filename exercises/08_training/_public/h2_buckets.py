@@ -67,7 +67,7 @@ link dp-                                                R···all_reduce·R··
 The picture is of the *ideal* profile: every collective runs beside the core. In v5e's own profile an all-reduce
 occupies the core, and is fully exposed.
 
-**In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first bucket of 1 MB.
+**In real systems.** PyTorch's `DistributedDataParallel` has buckets of 25 MB after a first bucket of 1 MB.
 
 **Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4;
 Stanford CS336, assignment 2.

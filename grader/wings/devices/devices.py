@@ -79,12 +79,12 @@ class RealDevices:
             without = self._found()
             if "problem" not in without:
                 what = f"the {backend.name} cannot be reached from inside {tier} ({one(found['problem'])})"
-                tell(f"{what}, so the process that runs programs is not sandboxed; learner Python still is")
+                tell(f"{what}, so programs run without a sandbox; students' Python runs in its sandbox as usual")
             found = without
         elif processes > 1 and tier != "none":
             tell(
-                "processes of one mesh use the network, so the processes that run programs "
-                "are not sandboxed; learner Python still is"
+                "processes of one mesh use the network, so programs run without a sandbox; "
+                "students' Python runs in its sandbox as usual"
             )
         if "problem" in found:
             self.close()
