@@ -39,10 +39,12 @@ from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.clock import Slice, Timeline, live_memory, placed, replayed
 from grader.common.files import write_atomic
+from grader.common.layout import show_sizes
 from grader.common.observation import Collective, Fault, Observation
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
-from grader.exercise import Call, Exercise, normal
+from grader.exercise import Exercise, normal
+from grader.exercise.declarations import judged_calls
 from grader.expect.clock import show_time
 from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
@@ -221,8 +223,7 @@ def timed(course: Course) -> Iterator[Asked]:
     """Yield the programs of ``shardlings chip`` for each exercise, on the slices that its timing calls name."""
     for name in REFERENCES:
         exercise = course.exercise(name)
-        calls = (call for check in exercise.checks.values() for call in check.calls)
-        for on in dict.fromkeys(c.timing.on for c in calls if isinstance(c, Call) and c.timing):
+        for on in dict.fromkeys(c.timing.on for c in judged_calls(exercise.checks.values()) if c.timing):
             for ask in chips.asked(course, exercise, None, slice_of(on), None, {}).asks:
                 yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
@@ -262,12 +263,11 @@ def small(course: Course) -> Iterator[tuple[Exercise, list[Asked], list[str]]]:
     for module in course.config.modules:
         for name in module.exercises:
             exercise = course.exercise(name)
-            checked = [call for check in exercise.checks.values() for call in check.calls]
             found, beside = {}, []
-            for call in dict.fromkeys(c for c in checked if isinstance(c, Call) and not c.timing):
+            for call in (c for c in judged_calls(exercise.checks.values()) if not c.timing):
                 eight = [mesh for mesh in call.meshes if math.prod(mesh.values()) == on.count]
                 lying = [mesh for mesh in eight if lies(on, mesh)]
-                beside += [explaining.show_sizes(mesh) for mesh in eight[:1] if not lying]
+                beside += [show_sizes(mesh) for mesh in eight[:1] if not lying]
                 for mesh in lying[:1]:
                     (ask, *_), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(mesh=mesh))
                     found.setdefault(name_of(ask, PUT_IN), ask)
@@ -456,7 +456,7 @@ def added_table(course: Course, compiled: Compiled) -> str:
             if isinstance(made, Schedule) and made.added is not None:
                 theirs = put_in(collective_of(c) for c in made.added)
             if (ours, theirs) != ("-", "-"):
-                mesh = explaining.show_sizes(one.ask.mesh)
+                mesh = show_sizes(one.ask.mesh)
                 found.append(
                     f"| {short} | {one.ask.task} | {mesh} | {ours} | {theirs} | {'' if ours == theirs else 'differs'} |"
                 )

@@ -13,14 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from grader.common.budget import Budget, BudgetUse
-from grader.common.layout import show_device
+from grader.common.layout import show_device, show_sizes
 from grader.common.observation import Observation, Seen
 from grader.exercise import Check, Exercise
 from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
-from grader.reports.explained import show_sizes
 
 ROOM = 1.1
 ROUNDING = 1e-9

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from grader.batch.explaining import Wanted, facts_of
+from grader.common.layout import show_sizes
 from grader.common.observation import Observation
 from grader.course.loading import Course
 from grader.exercise import Call, Check
@@ -65,7 +66,7 @@ def asked_for(ask: Ask) -> str:
     """Return a text for a request, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {counted(len(ask.cases), 'case')}"
-    sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]
+    sizes = [show_sizes(table) for table in (ask.mesh, ask.dims)]
     return f"{ask.task} on {sizes[0]}" + (f" with {sizes[1]}" if sizes[1] else "")
 
 

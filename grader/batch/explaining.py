@@ -17,7 +17,7 @@ from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
 from grader.common.drawing import drawn
-from grader.common.layout import entries
+from grader.common.layout import entries, show_sizes
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
 from grader.common.pipelines import pipelines
 from grader.common.routes import routes
@@ -33,7 +33,7 @@ from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
-from grader.reports.explained import Explained, Placed, show_sizes
+from grader.reports.explained import Explained, Placed
 from grader.reports.loglog import show_seconds
 from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide

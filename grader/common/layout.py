@@ -98,4 +98,9 @@ def show_spec(spec: Iterable | None) -> str:
 
 def show_device(point: Mapping[str, int]) -> str:
     """Return a device's coordinates, or a mesh's sizes, as text: ``(x=1, y=0)``."""
-    return "(" + ", ".join(f"{a}={i}" for a, i in point.items()) + ")"
+    return f"({show_sizes(point)})"
+
+
+def show_sizes(sizes: Mapping[str, int]) -> str:
+    """Return the sizes as ``x=4, y=2``."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader.clock import LiveMemory, Timeline
 from grader.common.intervals import NOTHING, Interval
-from grader.common.layout import show_spec
+from grader.common.layout import show_sizes, show_spec
 from grader.common.observation import Collective, Fault, total
 from grader.common.pipelines import Pipeline
 from grader.common.routes import Route
@@ -115,11 +115,6 @@ def alike(programs: Iterable[Explained]) -> list[Explained]:
     """Return the programs of one task. If all programs have equal faults, return only the first program."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
-
-
-def show_sizes(sizes: Mapping[str, int]) -> str:
-    """Return the sizes as ``x=4, y=2``."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def as_data(explained: Explained) -> dict[str, Any]:

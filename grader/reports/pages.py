@@ -18,7 +18,7 @@ from grader.clock.timeline import Timeline
 from grader.common.drawing import drawn, each_drawn
 from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
-from grader.reports.arrows import draw_arrows
+from grader.reports.arrows import Arrows, draw_arrows
 from grader.reports.attention import SEVERAL
 from grader.reports.bars import Bars, draw_bars
 from grader.reports.class_page import class_page
@@ -99,9 +99,14 @@ def render_picture(picture: Picture) -> str:
 
 def render_arrows(explained: Explained) -> str:
     """Return the arrows of a program's collectives as an HTML fragment with inline styles; '' if none can be drawn."""
-    shown = each_drawn(lambda of: draw_arrows(of[0], explained.mesh, collective_text(*of)), explained.alike[:8])
+    shown = drawn_arrows(explained)
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
     return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
+
+
+def drawn_arrows(explained: Explained) -> list[Arrows]:
+    """Return the arrows of the program's first eight collectives that can be drawn. Equal collectives count once."""
+    return each_drawn(lambda of: draw_arrows(of[0], explained.mesh, collective_text(*of)), explained.alike[:8])
 
 
 def render_held(explained: Explained) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from grader.common.layout import coordinates, show_device
+from grader.common.layout import coordinates, show_device, show_sizes
 from grader.common.result import Result
 
 
@@ -61,8 +61,7 @@ class Picture(BaseModel):
     @property
     def caption(self) -> str:
         """A caption such as ``24 × 40 on mesh x=4, y=2``, with the dimensions that are cut but not drawn."""
-        mesh = ", ".join(f"{a}={n}" for a, n in self.mesh.items())
-        text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {mesh}"
+        text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {show_sizes(self.mesh)}"
         drawn = drawn_dims(self)
         if len(self.shape) > 2:
             text += f"; drawn: dimensions {drawn[0]} and {drawn[1]}"

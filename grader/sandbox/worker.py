@@ -53,29 +53,33 @@ class Worker:
         extra: access that the role alone does not give.
 
     Attributes:
-        process: the process; None before it starts and after it has ended.
-        scratch: the folder that the process may write to.
         ready: whether the process accepts requests.
     """
 
     def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NOTHING) -> None:
         self.role, self.tier, self.devices, self.limits, self.extra = role, tier, devices, limits, extra
-        self.process: subprocess.Popen[bytes] | None = None
-        self.scratch = ""
         self._retired = False
         self._phase = "starting"
-        self._stderr: Any = None
         self._begun: processes.WorkerProcess | None = None
         self._heard = 0  # length of standard error when the current request was made
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The process; None before it starts and after it has ended."""
+        return self._begun.process if self._begun else None
+
+    @property
+    def scratch(self) -> str:
+        """The folder that the process may write to; '' if no process runs."""
+        return self._begun.scratch if self._begun else ""
 
     def start(self) -> None:
         """Start the process without waiting until it is ready, so that several workers start in parallel.
 
         Raises WorkerDied if the worker was retired.
         """
-        if self.process is None and not self._retired:
-            begun = processes.take(self.role, self.tier, self.devices, self.limits, self.extra)
-            self._begun, self.process, self.scratch, self._stderr = begun, begun.process, begun.scratch, begun.stderr
+        if self._begun is None and not self._retired:
+            self._begun = processes.take(self.role, self.tier, self.devices, self.limits, self.extra)
             self.ready, self._heard, self._phase = False, 0, "starting"
         if self._retired:  # checked after the start, because ``retire`` misses a process that is starting
             self.kill()
@@ -227,11 +231,11 @@ class Worker:
 
     def send(self, data: bytes) -> None:
         """Write to the worker's standard input. Raises WorkerDied."""
-        assert self.process is not None and self.process.stdin is not None
-        self._heard = os.fstat(self._stderr.fileno()).st_size
+        assert self._begun is not None and self._begun.process.stdin is not None
+        self._heard = os.fstat(self._begun.stderr.fileno()).st_size
         try:
-            self.process.stdin.write(data)
-            self.process.stdin.flush()
+            self._begun.process.stdin.write(data)
+            self._begun.process.stdin.flush()
         except OSError:
             raise self._died("died", ended=True) from None
 
@@ -283,11 +287,12 @@ class Worker:
 
     def last_words(self) -> str:
         """Return the end of the worker's standard error."""
-        if self._stderr is None:
+        if self._begun is None:
             return ""
-        size = os.fstat(self._stderr.fileno()).st_size
+        stderr = self._begun.stderr.fileno()
+        size = os.fstat(stderr).st_size
         start = max(self._heard, size - MAX_STDERR)  # skip output about earlier submissions
-        return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
+        return os.pread(stderr, MAX_STDERR, start).decode("utf-8", "replace")
 
     def kill(self) -> int:
         """End the process with its descendants. The next request starts a new process.
@@ -295,19 +300,17 @@ class Worker:
         Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out. SIGKILL or
         SIGTERM may come from this method.
         """
-        process, self.process = self.process, None
-        if process is None:
+        begun, self._begun = self._begun, None
+        if begun is None:
             return 0
-        assert self._begun is not None
-        code = processes.end(self._begun)
-        self._stderr = None
+        code = processes.end(begun)
         return -code if code < 0 else max(0, code - 128)  # launchers return 128 + the signal's number
 
     def retire(self) -> None:
         """End the process from another thread, permanently. The thread that uses the worker gets WorkerDied."""
         self._retired = True
-        if self.process is not None and self._begun is not None:
-            processes.stop(self._begun)
+        if (begun := self._begun) is not None:
+            processes.stop(begun)
 
     def __enter__(self) -> Worker:
         return self

@@ -13,10 +13,8 @@ from markupsafe import Markup, escape
 
 from grader.common.result import ExerciseReport, Result
 from grader.intake.submission import Source
-from grader.reports.arrows import draw_arrows
 from grader.reports.explained import Explained
-from grader.reports.explained_text import collective_text
-from grader.reports.pages import class_of, drawn_rounds, held_grids, render_template
+from grader.reports.pages import class_of, drawn_arrows, drawn_rounds, held_grids, render_template
 from grader.reports.points import counted
 from grader.reports.roofline import draw_roofline
 from grader.reports.timeline_svg import draw_chart
@@ -124,14 +122,13 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
     program = shown.program if mine else None
     if program is None:
         return _template("no_program.html.j2", problem=shown.problem if mine else "", waits=session.source is not None)
-    arrows = [draw_arrows(c, program.mesh, collective_text(c, count)) for c, count in program.alike[:8]]
     roofline = program.roofline
     return _template(
         "program.html.j2", shown=shown, program=program, program_name=program_name,
         lines=_lines(shown.source), ident="arrows-",
         rings=drawn_rounds(program),
         before=held_grids(program.arguments, program), after=held_grids(program.results, program),
-        arrows=[picture for picture in arrows if picture is not None], standalone=False,
+        arrows=drawn_arrows(program), standalone=False,
         chart=draw_chart({"": program.timeline}, WIDTH) if program.timeline else None,
         plot=draw_roofline(roofline) if roofline else None, marked=marked_lines(report),
         over=failure.reason if failure and _PLACE.search(failure.where) else "",

@@ -10,6 +10,7 @@ from grader.batch.explaining import Wanted, asks_of, calls_of
 from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.clock import Slice, Timeline, Untimed, placed, replayed
+from grader.common.layout import show_sizes
 from grader.common.observation import Fault, Observation, Timing
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -18,7 +19,6 @@ from grader.expect import Failure, laid_out
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
-from grader.reports.explained import show_sizes
 from grader.reports.profiles import other_profile, profiles_text
 from grader.wings.chip.compiling import Shipped, name_of
 from grader.wings.chip.on_chip import OnChip

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.clock import Share, Timeline
+from grader.common.layout import show_sizes
 from grader.common.observation import Collective, Fault
 from grader.expect.clock import show_time
 from grader.expect.costs import show_bytes
 from grader.hardware import Chip
 from grader.reports import points
-from grader.reports.explained import show_sizes
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 

@@ -15,10 +15,11 @@ from grader.batch.explaining import Wanted, asks_of, calls_of, chosen
 from grader.cli.console import print_json, say, tell
 from grader.cli.options import AsJson, CourseOption, Work, course_at, sizes_of, work_in
 from grader.common.files import write_atomic
+from grader.common.layout import show_sizes
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.judging.units import BadAnswer, parse, show, unit_of
-from grader.reports.explained import Explained, show_sizes
+from grader.reports.explained import Explained
 from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg
 from grader.reports.points import counted
