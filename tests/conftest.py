@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from grader.common import drawing
 from grader.common.schemas import without_uris
+
+if TYPE_CHECKING:
+    from grader.batch.workers import Workers
 
 settings.register_profile("no clock", deadline=None)  # tests must not depend on the machine's speed
 settings.load_profile("no clock")
@@ -56,9 +59,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:
-    """Return whether the test uses a fixture that its file makes once for several tests."""
+    """Return whether the test uses a fixture that is made once for several tests of its file."""
     known = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  it has no public name
-    return any(one.scope != "function" and one.baseid == item.nodeid.split("::")[0] for ones in known for one in ones)
+    file = item.nodeid.split("::")[0]
+    return any(
+        one.scope == "module" or (one.scope != "function" and one.baseid == file) for ones in known for one in ones
+    )
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Return workers for all courses of a file's tests, since workers know no course."""
+    from grader.batch.workers import Workers
+    from tests.made_up import made_up
+
+    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -193,6 +193,13 @@ def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
     greedy(network, routes, half)
 
 
+def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> Network:
+    """Return a network over which this collective has been run."""
+    net = Network(bandwidth)
+    globals()[collective](net, how, n, size)
+    return net
+
+
 def _ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
     """Return the ways of the two halves of one chunk."""
     for part in (0, 1):

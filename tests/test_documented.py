@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +15,6 @@ from grader.batch.workers import Workers
 from grader.course.build import build
 from grader.course.loading import Course, load_course
 from grader.exercise import Exercise
-from tests.made_up import made_up
 
 DOCS = Path(__file__).parents[1] / "docs"
 FENCED = re.compile(r"^```python\n# an exercise\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,14 +23,6 @@ OPENING = re.compile(r"^# an exercise$", re.MULTILINE)
 LINK = re.compile(r"\]\((checks/\w+\.md)(?:#([\w]+))?\)")
 ASKS = ("timing", "cases", "number", "spec", "choice", "table")
 PER_STUDENT = "variants: {mode: per_student, seed: s}\n"
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """Return one pair of workers for all examples, since workers know no course."""
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:

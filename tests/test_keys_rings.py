@@ -46,20 +46,13 @@ TASKS = {task.name: (exercise, task) for exercise in EXERCISES.values() for task
 # -- answers -----------------------------------------------------------------------------------
 
 
-def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> network.Network:
-    """A network over which this collective has been run."""
-    net = network.Network(bandwidth)
-    getattr(network, collective)(net, how, n, size)
-    return net
-
-
 def seconds(collective: str, how: str, n: int, size: float, chip: str) -> float:
-    return moved(collective, how, n, size, CHIPS[chip].ici).clock
+    return network.moved(collective, how, n, size, CHIPS[chip].ici).clock
 
 
 def hopping(collective: str, how: str, n: int, size: float, chip: str) -> float:
     """Seconds when each step, all of the same size here, takes a hop's time at least."""
-    net = moved(collective, how, n, size, CHIPS[chip].ici)
+    net = network.moved(collective, how, n, size, CHIPS[chip].ici)
     return net.steps * max(HOP_TIME, net.clock / net.steps)
 
 
@@ -80,27 +73,29 @@ def block(shape: tuple[int, ...], spec: P, sizes: Mapping[str, int]) -> tuple[in
 ONE_WAY, BOTH_WAYS = "one_way_ring", "ring whole"
 KEYS: dict[str, Callable[..., float]] = {
     "rooted_broadcast_time": lambda chip, I, K, X: seconds("all_reduce", BOTH_WAYS, X, 2 * I * K, chip),
-    "rooted_scatter_bytes": lambda I, K, X: from_all(moved("reduce_scatter", ONE_WAY, X, 4 * I * K)),
+    "rooted_scatter_bytes": lambda I, K, X: from_all(network.moved("reduce_scatter", ONE_WAY, X, 4 * I * K)),
     "batch_gather_time": lambda chip, B, I, J, X, Y: seconds(
         "all_gather", BOTH_WAYS, Y, Y * 2 * math.prod(block((B, I, J), P("y", "x"), {"x": X, "y": Y})), chip
     ),
     "looped_latency": lambda B, X, Y: (
-        block((B, X, 1), P("y", "x"), {"x": X, "y": Y})[0] * moved("all_reduce", BOTH_WAYS, X, 1).steps * HOP_TIME
+        block((B, X, 1), P("y", "x"), {"x": X, "y": Y})[0]
+        * network.moved("all_reduce", BOTH_WAYS, X, 1).steps
+        * HOP_TIME
     ),
-    "ring_gather_bytes": lambda I, J, X: from_device_0(moved("all_gather", ONE_WAY, X, 4 * I * J)),
+    "ring_gather_bytes": lambda I, J, X: from_device_0(network.moved("all_gather", ONE_WAY, X, 4 * I * J)),
     "ring_gather_one_way_time": lambda chip, I, J, X: seconds("all_gather", ONE_WAY, X, 2 * I * J, chip),
     "ring_scatter_one_way_time": lambda chip, I, J, X: seconds("reduce_scatter", ONE_WAY, X, 2 * I * J, chip),
     "ring_scatter_small_time": lambda chip, I, L, J, X: sum(
         hopping("reduce_scatter", ONE_WAY, X, 2 * rows * J, chip) for rows in (I, L)
     ),
-    "ring_reduce_total_bytes": lambda I, J, X: from_all(moved("all_reduce", ONE_WAY, X, 4 * I * J)),
+    "ring_reduce_total_bytes": lambda I, J, X: from_all(network.moved("all_reduce", ONE_WAY, X, 4 * I * J)),
     "ring_reduce_one_way_time": lambda chip, I, J, X: seconds("all_reduce", ONE_WAY, X, 2 * I * J, chip),
     "bidi_gather_time": lambda chip, I, J, X: seconds("all_gather", BOTH_WAYS, X, 2 * I * J, chip),
     "bidi_time_saved": lambda chip, I, L, J, X: sum(
         hopping("all_gather", ONE_WAY, X, 2 * rows * J, chip) - hopping("all_gather", BOTH_WAYS, X, 2 * rows * J, chip)
         for rows in (I, L)
     ),
-    "ring_trade_bytes": lambda I, J, X: from_device_0(moved("all_to_all", ONE_WAY, X, 4 * I * J)),
+    "ring_trade_bytes": lambda I, J, X: from_device_0(network.moved("all_to_all", ONE_WAY, X, 4 * I * J)),
     "ring_trade_time": lambda chip, I, J, X: seconds("all_to_all", ONE_WAY, X, 2 * I * J, chip),
 }
 

@@ -29,20 +29,13 @@ QUESTIONS = {question.name: question for exercise in EXERCISES.values() for ques
 BOTH_WAYS, ONE_WAY = "ring whole", "one_way_ring"
 
 
-def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> network.Network:
-    """A network over which this collective has been run."""
-    net = network.Network(bandwidth)
-    getattr(network, collective)(net, how, n, size)
-    return net
-
-
 def seconds(collective: str, n: int, size: float, chip: str) -> float:
-    return moved(collective, BOTH_WAYS, n, size, CHIPS[chip].ici).clock
+    return network.moved(collective, BOTH_WAYS, n, size, CHIPS[chip].ici).clock
 
 
 def sent_by_each(collective: str, n: int, size: float) -> float:
     """What a device sends on a one-way ring, on which all send the same."""
-    return sum(moved(collective, ONE_WAY, n, size).sent.values()) / n
+    return sum(network.moved(collective, ONE_WAY, n, size).sent.values()) / n
 
 
 # -- one by one --------------------------------------------------------------------------------
@@ -86,7 +79,7 @@ def bare(size: float, speed: float, overhead: float, n: int, backward: float) ->
 def all_reduce_speed(chip: str) -> float:
     """Bytes of an array that a long ring of this chip all-reduces in a second."""
     n = 16
-    return 1e9 / moved("all_reduce", BOTH_WAYS, n, 1e9, CHIPS[chip].ici).clock
+    return 1e9 / network.moved("all_reduce", BOTH_WAYS, n, 1e9, CHIPS[chip].ici).clock
 
 
 def searched(chip: str, M: int, o: int) -> float:

@@ -35,19 +35,13 @@ SCHEMES: dict[int, tuple[P, P]] = TASKS["stack"].fn.__globals__["SCHEMES"]
 # -- what is sent ------------------------------------------------------------------------------
 
 
-def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> network.Network:
-    net = network.Network(bandwidth)
-    getattr(network, collective)(net, how, n, size)
-    return net
-
-
 def seconds(collective: str, n: int, size: float, chip: str) -> float:
-    return moved(collective, "ring whole", n, size, CHIPS[chip].ici).clock
+    return network.moved(collective, "ring whole", n, size, CHIPS[chip].ici).clock
 
 
 def from_one(collective: str, n: int, size: float) -> float:
     """Bytes that a device sends on a one-way ring."""
-    sent = set(moved(collective, "one_way_ring", n, size).sent.values())
+    sent = set(network.moved(collective, "one_way_ring", n, size).sent.values())
     assert len(sent) == 1, "every device sends the same"
     return sent.pop()
 

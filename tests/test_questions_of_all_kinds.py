@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -22,18 +21,10 @@ from grader.integrations.nbgrader.cells import comment
 from grader.integrations.nbgrader.folder import in_plain_words
 from grader.judging.plan import Ask
 from grader.reports.pages import render_fragment
-from tests.made_up import made_up
 from tests.test_documented import DOCS, FENCED, PER_STUDENT, course_of
 
 NAME = "answers_0"
 TEXT = FENCED.findall((DOCS / "checks" / "answers.md").read_text())[0]
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module", params=["", PER_STUDENT], ids=["shared", "per_student"])

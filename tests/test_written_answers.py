@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,20 +28,12 @@ from grader.reports.pages import render_html
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_report
 from grader.wire.limits import MAX_TEXT
-from tests.made_up import made_up
 from tests.reports.example_reports import Nesting
 from tests.test_documented import DOCS, FENCED, course_of
 
 NAME = "written_0"
 TEXT = next(text for text in FENCED.findall((DOCS / "checks" / "answers.md").read_text()) if "exercise.written" in text)
 SECRETS = ("A device needs all rows", "1 point")
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -80,13 +79,6 @@ def test_without_trials_keeps_all_but_the_trials() -> None:
     ask = plan(an_exercise(), public=False, seed="s")[0]
     (found,) = without_trials([Answered(ask, Observation([], [], 7, poison=cast(Any, object())))])
     assert found == Answered(ask, Observation([], [], 7))
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 ZEROS = "return jax.numpy.zeros(a.shape)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -117,13 +117,6 @@ def sent_on(a, *, mesh):
 MEND = "add a misconception that differs, or choose sizes where one does"
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,6 @@ from tests.made_up import made_up
 NAME = "x1_gather"
 CHECKED = '@exercise.check(call, points=1, public=True)\ndef value(seen):\n    """it is whole"""\n    expect_close(seen.out, seen.a)\n    expect_spec(seen.out, P())\n'
 IN_A_LOOP = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in CHECKED.splitlines())
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 def problems(course: Course, workers: Workers) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,13 +106,6 @@ def functions(folder: Path, was: str = "", becomes: str = "") -> Course:
     (place / "x1_gather.py").write_text(FUNCTION.replace(was, becomes) if was else FUNCTION)
     (folder / "course.yaml").write_text(COURSE)
     return load_course(folder / "course.yaml")
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
 
 
 def problems(course: Course, workers: Workers) -> list[str]:

@@ -25,14 +25,6 @@ from tests.made_up import in_two_files, made_up
 Problems = Callable[..., list[str]]
 
 
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """One pair of workers for all courses: they know no course."""
-    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def problems(workers: Workers) -> Problems:
     def problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:

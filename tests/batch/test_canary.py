@@ -24,6 +24,7 @@ from grader.course.loading import Course, load_course
 from tests.batch.test_grade import NAME, RIGHT, submitted
 from tests.commands import one_line, shardlings
 from tests.made_up import made_up
+from tests.test_unlucky import no_bar
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG_REFERENCE = ("expect_collectives(seen, all_gather", "expect_collectives(seen, reduce_scatter")
@@ -214,17 +215,8 @@ def test_an_exception_in_the_grader_fails_the_canary(grader: Grader, monkeypatch
 def batch(grader: Grader, out: Path) -> list[str]:
     """Return the students that the command grades."""
     with store.Folder(out) as folder:
-        graded, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], cast(Any, silent))
+        graded, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], no_bar)
     return sorted(graded)
-
-
-class silent:
-    def __init__(self, total: int, what: str) -> None: ...
-
-    def __enter__(self) -> Callable[[str], None]:
-        return lambda who: None
-
-    def __exit__(self, *error: object) -> None: ...
 
 
 def test_a_batch_runs_the_canary_first_and_only_once(grader: Grader, graded: list[str], tmp_path: Path) -> None:

@@ -209,6 +209,14 @@ def test_explain_lays_timing_calls_on_their_slice_and_suggests_time_budgets(tmp_
     assert line in checked
 
 
+def test_suggested_checks_hold_for_hidden_sizes(tmp_path: Path) -> None:
+    """With I = 8, as learners have it, the function gathers once. With I = 1012 it gathers twice."""
+    once = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
+    made_up(tmp_path, once, f'if len(a) > 8:\n        a += 0 * jax.lax.all_gather(a, "x")[0]\n    {once}')
+    (checks,) = json.loads(shardlings("explain", "x1", "--json", cwd=tmp_path).stdout)["checks"].values()
+    assert not [line for line in checks if "all_gather=" in line]
+
+
 def test_explain_prefers_the_learners_function_to_the_solution(tmp_path: Path) -> None:
     """With solutions: the solution's until something is written, then mine, unless ``--solution`` is given."""
     made_up(tmp_path)

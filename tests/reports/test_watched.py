@@ -35,3 +35,8 @@ def test_a_learner_sees_no_secret_and_a_terminal_obeys_nothing() -> None:
 
 def test_an_exercise_that_passes_names_no_function_to_start_with() -> None:
     assert "Start with" not in shown(exercise([result("value")]))
+
+
+def test_at_most_five_notes_are_shown() -> None:
+    text = shown(exercise([result("value")], notes=[f"note {number}" for number in range(9)]))
+    assert [number for number in range(9) if f"note: note {number}" in text] == [0, 1, 2, 3, 4]

@@ -21,6 +21,7 @@ from grader.common.observation import Collective, Seen, total
 from grader.exercise import Array, normal
 from grader.expect import Failure, expect_collectives, expect_no_collectives, expect_traffic
 from grader.runner import admission, execution, facts, groups, hlo, hlo_text
+from tests.learner.texts import line_of
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -70,11 +71,6 @@ def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
 
 def counts(found: facts.Facts) -> list[tuple[str, Interval]]:
     return [(c.kind, c.count) for c in found.collectives]
-
-
-def line_of(text: str, part: str) -> int:
-    (line,) = [n for n, line in enumerate(text.splitlines(), 1) if part in line]
-    return line
 
 
 # -- one collective ----------------------------------------------------------------------------

@@ -26,48 +26,32 @@ def norm(x, scale):
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
-def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
-    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
-    there = jnp.arange(k.shape[1])
-    here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
-    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
-    weights = jax.nn.softmax(jnp.where(there <= here[:, None], scores, -jnp.inf))
-    return jnp.einsum("bhts,bshd->bthd", weights, v)
-
-
-def CAST(n):
-    return jax.lax.pcast(n, "tp", to="varying")
+def gather(a):
+    return jax.lax.all_gather(a, "sp", axis=1, tiled=True)
 
 
 def attend(q, k, v, first):
+    """Attention of queries from position `first` on."""
     here = first + jnp.arange(q.shape[1])
     scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
     weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
     return jnp.einsum("bhts,bshd->bthd", weights, v)
 
 
-def of_rows(params, x):
-    n = jax.lax.all_gather(CAST(norm(x, params["before"])), "sp", axis=1, tiled=True)
+def heads_of(params, x):
+    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
+    first = jax.lax.axis_index("sp") * x.shape[1]
+    if jax.lax.axis_size("sp") != 2:
+        return attend(q, gather(k), gather(v), first)
+    n = gather(jax.lax.pcast(norm(x, params["before"]), "tp", to="varying"))
     heads = attend(*jnp.einsum("btd,dchk->cbthk", n, params["qkv"]), 0)
-    return jax.lax.dynamic_slice_in_dim(heads, jax.lax.axis_index("sp") * x.shape[1], x.shape[1], axis=1)
-
-
-def of_keys(params, x):
-    n = CAST(norm(x, params["before"]))
-    q = jnp.einsum("btd,dhk->bthk", n, params["qkv"][:, 0])
-    n = jax.lax.all_gather(n, "sp", axis=1, tiled=True)
-    k, v = jnp.einsum("btd,dchk->cbthk", n, params["qkv"][:, 1:])
-    return attend(q, k, v, jax.lax.axis_index("sp") * x.shape[1])
-
+    return jax.lax.dynamic_slice_in_dim(heads, first, x.shape[1], axis=1)
 
 
 def on_device(params, x):
     """The block, of what a device has."""
-    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
-    x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", of_rows(params, x) if jax.lax.axis_size("sp") == 2 else attention(q, k, v), params["out"]), "tp")
-    hidden = jax.nn.silu(norm(x, params["between"]) @ params["up"])
-    return x + jax.lax.psum(hidden @ params["down"], "tp")
+    x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", heads_of(params, x), params["out"]), "tp")
+    return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
 
 
 def block(params, x, *, mesh):

@@ -26,29 +26,29 @@ def norm(x, scale):
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
-def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
-    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
-    there = jnp.arange(k.shape[1])
-    here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
+def gather(a):
+    return jax.lax.all_gather(a, "sp", axis=1, tiled=True)
+
+
+def attend(q, k, v, first):
+    """Attention of queries from position `first` on."""
+    here = first + jnp.arange(q.shape[1])
     scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
-    weights = jax.nn.softmax(jnp.where(there <= here[:, None], scores, -jnp.inf))
+    weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
     return jnp.einsum("bhts,bshd->bthd", weights, v)
 
 
-
-def in_turn(p):
-    return jax.lax.pcast(jax.lax.pcast(p, "dp", to="varying"), "sp", to="varying")
-
+def heads_of(params, x):
+    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
+    return attend(q, gather(k), gather(v), jax.lax.axis_index("sp") * x.shape[1])
 
 
 def on_device(params, x):
     """The block, of what a device has."""
-    params = params | {n: in_turn(params[n]) for n in ['out']}
-    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
-    x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")
-    hidden = jax.nn.silu(norm(x, params["between"]) @ params["up"])
-    return x + jax.lax.psum(hidden @ params["down"], "tp")
+    turned = jax.lax.pcast(jax.lax.pcast(params["out"], "dp", to="varying"), "sp", to="varying")
+    params = params | {"out": turned}
+    x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", heads_of(params, x), params["out"]), "tp")
+    return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
 
 
 def block(params, x, *, mesh):
