@@ -218,7 +218,10 @@ class RecordedChange:
 
 
 def read_history(folder: Path) -> list[RecordedChange]:
-    """Return the history from the ``changes.csv`` of an older version. Raises CourseError if the file was edited."""
+    """Return the history from the ``changes.csv`` of an older version.
+
+    Raises CourseError if the file was edited, cannot be read, or ``folder`` is a file.
+    """
     path = folder / FILE
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
@@ -227,7 +230,11 @@ def read_history(folder: Path) -> list[RecordedChange]:
         return [_recorded(line) for line in lines[1:]]
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError, ValueError, LookupError, csv.Error):
+    except NotADirectoryError:
+        raise CourseError(f"{folder} is a file, not a folder of reports") from None
+    except OSError as error:
+        raise CourseError(f"{path}, the history of changes, cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, ValueError, LookupError, csv.Error):
         raise CourseError(f"{path}, the history of changes, was edited; restore it or move it away") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
 import subprocess
@@ -45,10 +46,19 @@ def jax_line(version: str | None = None) -> MachineCheck:
     return MachineCheck("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")
 
 
+def search_path_lines() -> list[MachineCheck]:
+    """Return a warning if PYTHONPATH has entries that change with the current folder."""
+    entries = os.environ.get("PYTHONPATH", "")
+    if not entries or all(map(os.path.isabs, entries.split(os.pathsep))):
+        return []
+    text = f"{entries} has an empty or relative entry, which the grader's workers do not get; write absolute paths only"
+    return [MachineCheck("PYTHONPATH", False, text)]
+
+
 def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[MachineCheck]:
     """Run all tests of this machine, and return their results. Some tests start workers and grade solutions."""
     lines = [MachineCheck("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
-    lines.append(jax_line())
+    lines += [jax_line(), *search_path_lines()]
     usable = not jax_problem()
     if usable:
         lines.append(count_devices(devices))
@@ -91,7 +101,8 @@ def count_devices(devices: int) -> MachineCheck:
                 for value in frame.get("body", {}).get("values", []):
                     found = value.get("value", 0)
         except WorkerDied as died:
-            return MachineCheck("devices", False, f"the worker ended: {died.stderr[-200:]}", needed=True)
+            last = died.stderr.strip().rpartition("\n")[2][-200:]
+            return MachineCheck("devices", False, f"the worker ended: {last}", needed=True)
     text = (
         counted(found, "simulated device")
         if found >= devices

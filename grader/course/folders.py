@@ -15,8 +15,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
     Raises CourseError for a folder that is not empty.
     """
-    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
-        raise CourseError(f"{folder} exists and is not an empty folder; name a new one")
+    require_empty(folder)
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
     near = place if folder.exists() else place.parent  # keep an empty folder, because a shell may be in it
@@ -30,6 +29,12 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
             unfinished.rename(place)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def require_empty(folder: Path) -> None:
+    """Raise CourseError unless the folder is new or empty."""
+    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
+        raise CourseError(f"{folder} exists and is not an empty folder; name a new one")
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:

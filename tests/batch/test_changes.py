@@ -241,6 +241,18 @@ def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
         pass
 
 
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CourseError, match=r"/file is a file, not a folder of reports$"):
+        read_history(tmp_path / "file")
+
+
+def test_an_unreadable_history_stops_the_regrade(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(CourseError, match=r"changes\.csv, the history of changes, cannot be read: Is a directory$"):
+        read_history(tmp_path)
+
+
 def test_a_dry_run_does_not_create_the_folder(tmp_path: Path) -> None:
     with Folder(tmp_path / "out", dry=True) as folder:
         folder.keep(mixed())

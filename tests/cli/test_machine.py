@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from grader.cli import machine as doctor
-from grader.cli.machine import count_devices, examine, graded_right, jax_line, jax_problem
+from grader.cli.machine import count_devices, examine, graded_right, jax_line, jax_problem, search_path_lines
 from grader.course.loading import load_course
 from grader.sandbox.tiers import NoIsolation
+from grader.sandbox.worker import WorkerDied
 from tests.made_up import made_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,28 @@ def test_doctor_has_the_jax_bounds_of_pyproject_toml() -> None:
 def test_doctor_counts_devices_in_a_worker() -> None:
     line = count_devices(3)
     assert line.ok and line.detail == "3 simulated devices"
+
+
+@pytest.mark.parametrize("entries", [":/a", "/a:", "lib", "/a:.:/b"])
+def test_doctor_warns_of_paths_that_change_with_the_folder(entries: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", entries)
+    (line,) = search_path_lines()
+    assert not line.ok and not line.needed
+    assert line.detail.startswith(f"{entries} has an empty or relative entry, which the grader's workers do not get")
+
+
+@pytest.mark.parametrize("entries", ["", "/a", "/a:/b"])
+def test_doctor_is_silent_about_absolute_paths(entries: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", entries)
+    assert search_path_lines() == []
+
+
+def test_doctor_shows_the_last_line_of_a_worker_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(worker: object, *about: object) -> None:
+        raise WorkerDied("died", "Traceback\n  a line\nModuleNotFoundError: No module named 'jax'\n")
+
+    monkeypatch.setattr("grader.cli.machine.Worker.trace", die)
+    assert count_devices(2).detail == "the worker ended: ModuleNotFoundError: No module named 'jax'"
 
 
 def test_doctor_grades_the_solutions(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from grader.cli.console import out, say, tell
 from grader.cli.options import CourseOption, course_at
 from grader.course.config import CourseError
-from grader.course.folders import write_folder
+from grader.course.folders import require_empty, write_folder
 from grader.course.loading import Course
 from grader.reports.points import counted
 from grader.wings.publish.branch import Repository
@@ -40,6 +40,8 @@ def publish(
     """
     if not branches and students is None:
         raise CourseError("name a target: --branch student, --branch solutions, or --students DIR")
+    if students is not None:
+        require_empty(students)  # now, because the files take a minute to make
     found = course_at(course)
     if not found.solved:
         raise CourseError("publishing needs the solutions; this is the learners' release")

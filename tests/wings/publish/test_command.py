@@ -63,6 +63,8 @@ def test_work_in_exercises_is_not_published(repo: Path) -> None:
 def test_publish_errors_are_one_line(repo: Path, tmp_path: Path) -> None:
     assert one_line(shardlings("publish", cwd=repo)).startswith("shardlings: name a target: --branch student")
     assert "is not an empty folder" in one_line(shardlings("publish", "--students", str(repo), cwd=repo))
+    both = shardlings("publish", "--branch", "student", "--students", str(repo), cwd=repo)
+    assert "is not an empty folder" in one_line(both)  # before the branch is written
     git(repo, "switch", "--quiet", "--orphan", "student")
     git(repo, "reset", "--quiet", "--hard", "main")
     assert "the branch student is checked out" in one_line(shardlings("publish", "--branch", "student", cwd=repo))
