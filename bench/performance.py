@@ -252,7 +252,8 @@ def table(of: Iterable[Row]) -> Iterator[str]:
     yield "| figure | measured on | rounds | median | smallest to largest | unit |"
     yield "|---|---|---|---|---|---|"
     for what, on, unit, values in of:
-        middle, least, most = statistics.median(values), min(values), max(values)
+        rounded = [round(value, 6) for value in values]  # a difference that cancels can leave 1e-13
+        middle, least, most = statistics.median(rounded), min(rounded), max(rounded)
         spread = f"{least:,.3g} to {most:,.3g}" if len(values) > 1 else ""
         yield f"| {what} | {on} | {len(values)} | {middle:,.3g} | {spread} | {unit} |"
 

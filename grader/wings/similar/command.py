@@ -101,7 +101,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
-        say("   weight  share  module  students (weight: of shared passages; share: of the shorter code)", style="dim")
+        say(" passages  share  module  students (passages: shared by both; share: of the shorter code)", style="dim")
     for module, pair in pairs:
         mark = "*" if pair.unusual else " "
         one, other = (with_name(work.student, people) for work in (pair.one, pair.other))
