@@ -6,6 +6,8 @@ import ast
 import json
 import random
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,13 @@ def make_class(course: Course, root: Path, module: str, students: int, start: in
         rng = random.Random(f"touch {seed}")
         done = fill(book, course, module, drawn(course, module, seed), rng)
         hand_in(root, f"student{seed:03}", module, touched(done, rng), "2026-11-01 10:00:00 UTC")
+
+
+@contextmanager
+def gradebook_of(root: Path) -> Iterator[Any]:
+    """Open nbgrader's gradebook. Changes are kept."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        yield gradebook
+        gradebook.db.commit()

@@ -104,6 +104,13 @@ def test_a_program_whose_devices_wait_does_not_hold_up_the_next_program(runner: 
     assert runner.workers == [Stub.made[1]] and not Stub.made[1].killed
 
 
+def test_a_worker_runs_one_program_after_another(runner: Runner) -> None:
+    twice = threading.Thread(target=lambda: [runner.run({}, b"next", ASK) for _ in range(2)], daemon=True)
+    twice.start()
+    twice.join(30)
+    assert Stub.made[0].ran == [b"next", b"next"] and len(Stub.made) == 1
+
+
 def test_only_a_few_workers_are_set_aside(runner: Runner) -> None:
     with ThreadPoolExecutor(MOST_ASIDE + 1) as pool:
         running = []

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,20 +78,10 @@ def grade(root: Path, **options: Any):
     return batch.grade(root, MODULE, quiet, jobs=2, **options)
 
 
-@contextmanager
-def gradebook_of(root: Path) -> Iterator[Any]:
-    """Open nbgrader's gradebook. Changes are kept."""
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        yield gradebook
-        gradebook.db.commit()
-
-
 def rows(root: Path, student: str = "") -> list[tuple]:
     """Return scores and comments, all that a regrade could change."""
     found: list[tuple] = []
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
             who: Any = one.student.id
             if student in ("", who):
@@ -202,7 +192,7 @@ def test_only_what_changed_is_graded_again(course: Course, root: Path) -> None:
 def test_manual_scores_and_comments_survive_a_regrade(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         one = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
         one.manual_score, one.extra_credit = 2.5, 0.5
         comment = gradebook.find_comment(folder.cell_name(C1, "matmul_local"), MODULE, MODULE, "bob")
@@ -220,7 +210,7 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
     with open(root / "nbgrader_config.py", "a") as settings:
         settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
     a_class(course, root)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
@@ -237,7 +227,7 @@ def test_changed_points_are_reported_before_grading_starts(course: Course, root:
     from grader.course.config import CourseError
 
     a_class(course, root)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
     with pytest.raises(CourseError, match="generate_assignment --force"):
         grade(root)
@@ -667,7 +657,7 @@ def test_grading_parses_no_submission(course: Course, root: Path) -> None:
 def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         one = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
         one.manual_score = 2.5
     classroom.hand_in(root, "bob", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
@@ -711,7 +701,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
 def test_a_changed_late_policy_changes_the_score(course: Course, root: Path) -> None:
     """Reports graded under the old policy are not kept, and both ways of grading agree on that."""
     a_class(course, root)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
     assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
@@ -893,7 +883,7 @@ def formgrader(root: Path, home: Path):
 def test_nbgraders_pages_show_scores_and_comments(course: Course, root: Path, tmp_path: Path) -> None:
     a_class(course, root)
     grade(root)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         found = gradebook.find_submission_notebook(MODULE, MODULE, "bob")
         ident, score = found.id, found.score
     with formgrader(root, tmp_path) as address:
@@ -931,7 +921,7 @@ def test_html_of_a_student_does_not_run_in_nbgraders_pages(
             settings.write("c.HTMLExporter.filters = {}\n")
     grade(root)
     nbgrader(root, "generate_feedback", MODULE)
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         found = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
         ident = found.id
     with formgrader(root, tmp_path) as address:

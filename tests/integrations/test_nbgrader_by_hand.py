@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,18 +39,9 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@contextmanager
-def gradebook_of(root: Path) -> Iterator[Any]:
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        yield gradebook
-        gradebook.db.commit()
-
-
 def give(root: Path, who: str, points: float | None, comment: str | None = None, cell: str = CELL) -> None:
     """Save a score and a comment as the formgrader does."""
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, who)
         grade.manual_score, grade.needs_manual_grade = points, points is None
         if cell == CELL:  # a check cell does not accept comments
@@ -163,7 +151,8 @@ def test_scores_by_hand_and_extra_credit_agree_with_nbgraders_sums(mixed: Path) 
     assert "set by hand" not in own["ada"], "the sum of the exercise is not known while its words are to be read"
 
     give(mixed, "ada", 1, cell=folder.cell_name("plain", "plain_words"))
-    with gradebook_of(mixed) as gradebook:  # in the formgrader, staff type a bonus into the field for extra credit
+    with classroom.gradebook_of(mixed) as gradebook:
+        # In the formgrader, staff type a bonus into the field for extra credit.
         words = gradebook.find_grade(folder.cell_name("extra", "extra_words"), MODULE, MODULE, "ada")
         assert words.max_score == 0
         assert words.needs_manual_grade
@@ -228,10 +217,10 @@ def test_code_needs_grading_in_the_formgrader_though_its_own_cell_is_unchanged(t
     assert page.count("to grade by hand in the formgrader: halves/half_clear") == 1, "there is nothing to read of cy"
     assert "def half(n):" in own["ada"] and "needs grading" in own["ada"] and "not answered yet" in own["cy"]
     cell = folder.cell_name("halves", "half_clear")
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, "ada")
         assert grade.needs_manual_grade and grade.auto_score is None
-    with gradebook_of(root) as gradebook:
+    with classroom.gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, "ada")
         grade.manual_score, grade.needs_manual_grade = 1.5, False
     page, own = graded(root)

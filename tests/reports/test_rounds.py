@@ -68,6 +68,12 @@ def test_devices_with_different_rounds_are_shown_one_by_one() -> None:
     assert "round 1: 1,0, 0s, 0,0, 1,1" in draw_rounds(rounds).alt
 
 
+def test_the_nearest_device_that_had_the_data_is_the_sender() -> None:
+    spread = Route(("x",), (3, 3), ((0, 1, 2, 3), (0, 0, 2, 3), (0, 0, 0, 3)))
+    rounds = rounds_of(spread, {"x": 4})
+    assert rounds is not None and [cell.sources for cell in rounds.rows[-1][2]] == [(0,), (1,), (1,), (3,)]
+
+
 def test_long_rings_are_shortened_and_rings_on_large_meshes_are_not_drawn() -> None:
     mesh = {"x": 8}
     rounds = rounds_of(ring(mesh, "x", 40), mesh)
@@ -117,10 +123,11 @@ def test_a_pipeline_shows_entries_and_marks_data_that_no_result_needs() -> None:
 
 def test_lines_of_a_pipeline_that_are_alike_are_shown_once() -> None:
     works = tuple(Work((((0, 1),),), (), used=True) for _ in range(4))
-    later = tuple(Work((((1, 2),),), (d % 2,), used=True) for d in range(4))
+    later = tuple(Work((((1, 2),),), (d % 2 + 2,), used=True) for d in range(4))  # from devices 2 and 3
     pipeline = Pipeline(("x",), ("pp",), (7, 7), (works, later))
     rounds = ticks_of(pipeline, {"pp": 2, "dp": 2})
     assert rounds is not None and rounds.devices == ["0", "1"] and "one line along pp" in rounds.caption
+    assert [cell.sources for cell in rounds.rows[1][2]] == [(1,), (1,)]  # columns, not devices
     across = replace(pipeline, ticks=(works, (replace(later[0], sources=(1,)), *later[1:])))
     rounds = ticks_of(across, {"pp": 2, "dp": 2})
     assert rounds is not None and rounds.devices == ["0,0", "0,1", "1,0", "1,1"]
