@@ -6,6 +6,7 @@ names. Text and key then look right, but students with the right answer get no p
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -100,6 +101,7 @@ def _units_asked(text: str, *patterns: re.Pattern[str]) -> Iterator[tuple[str, f
             yield f"{before.lower().lstrip('([ ')}{unit}", *unit_of(unit)
 
 
+@functools.lru_cache(maxsize=10_000)  # the leak check asks for each word of each text, and most are no units
 def longest_unit(words: str) -> str:
     """Return the words if they are a unit, else the first word if it is a unit, else ''."""
     for unit in (words, *words.split()[:1]):
