@@ -29,10 +29,7 @@ from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation
 from grader.common.result import Report
-from grader.course.answers import answers
-from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
-from grader.course.reference import reference_source
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
 from grader.reports.summary import summarise
@@ -690,24 +687,6 @@ def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: st
     assert {(r["isolation"], r["pending"]) for r in reports.values()} == {(tier, 0)}
     surprising = [f"{s}: {t}" for s, r in reports.items() for t in examples.differences(r, examples.EXPECTED[s])]
     assert not surprising, "\n".join(surprising)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", WORKING)
-def test_the_references_have_full_marks_in_every_tier(tmp_path: Path, tier: str) -> None:
-    """All references in the default tier; in the others the last exercise of each module, which is the hardest."""
-    course = find_course(ROOT)
-    last = [module.exercises[-1] for module in course.config.modules]
-    names = list(course.module_of) if tier == WORKING[0] else last
-    for name in names:
-        exercise = course.exercise(name)
-        text = reference_source(exercise, answers(course, exercise, "perfect"))
-        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-    with Grader(course, tier, 2) as grader:
-        report = grader.grade(read(tmp_path, "perfect", course.module_of), names)
-    assert report.isolation == tier
-    assert {e.exercise: e.earned for e in report.exercises} == {e.exercise: e.points for e in report.exercises}
-    assert [e.exercise for e in report.exercises] == names
 
 
 SUMS = """

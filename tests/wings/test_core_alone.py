@@ -154,13 +154,11 @@ def test_an_import_of_a_wing_is_found(line: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(wing.wings()))
-def test_with_one_wing_deleted_the_rest_works(tmp_path: Path, name: str) -> None:
+def test_with_one_wing_deleted_the_rest_is_imported_and_helps(tmp_path: Path, name: str) -> None:
+    """No import of a wing can be missing: ``lint-imports`` proves that neither the core nor a wing imports a wing."""
     place = without(tmp_path, name)
     done = python(place, "-c", EVERY_MODULE)
     assert done.returncode == 0, done.stderr
     helped = python(place, "-m", "grader", "--help").stdout
     gone = set(wing.wings()[name].commands)
     assert gone == {command for command in wing.commands() if f" {command} " not in helped}
-    out = tmp_path / "out"
-    done = python(place, "-m", "grader", "grade", str(ADA), "--out", str(out), "--only", "c1", "--isolation", "none")
-    assert done.returncode == 0, done.stdout + done.stderr
