@@ -14,16 +14,16 @@ MANY = 20
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     """Return the names that ``name`` means.
 
-    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with the words of
-    ``name`` (``c3``, ``03``). If there are none, return the only name with the prefix ``name`` (``c3_c``). Case is
-    ignored: titles write ``C3`` for ``c3``.
+    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with ``name`` and an
+    underscore (``c3``, ``03``). If there are none, return the only name that begins with ``name`` (``c3_c``). The case
+    of letters is ignored, because titles write ``C3`` for ``c3``.
 
     Args:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (the message suggests a name), or ``name`` ends within a word and several names
-        begin with it.
+        CourseError: no name matches (the message suggests a name), or several names begin with ``name`` but none with
+            ``name`` and an underscore.
     """
     if name in names:
         return [name]

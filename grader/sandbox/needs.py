@@ -19,10 +19,8 @@ PACKAGES = (
     "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "einops",
     "pint", "flexcache", "flexparser", "platformdirs", "typing_extensions",
 )  # fmt: skip
-INSTALLED = (
-    "site-packages",
-    "dist-packages",
-)  # names of folders of installed packages, if they are inside the standard library's folder
+# Names of folders of installed packages that may be inside the standard library's folder.
+INSTALLED = ("site-packages", "dist-packages")
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",

@@ -120,7 +120,7 @@ def test_several_courses_may_be_loaded_at_once(tmp_path: Path) -> None:
         ("from x1_gather import exercise", "from x2_other import exercise", ":7: ModuleNotFoundError: No module named 'x2_other'"),
         ("def one_way(I):", "def gather_time(I):", ":23: the name gather_time is declared twice"),
         ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is neither a check nor a misconception; declare it in "),
-        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS has another value in "),
+        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS has a different value in "),
         ("from x1_gather import exercise,", "from grader.exercise import Exercise\nfrom x1_gather import", ":11: NameError: name 'exercise' is not defined"),
     ],
 )  # fmt: skip
