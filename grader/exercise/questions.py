@@ -72,7 +72,7 @@ def larger(**named: float) -> str:
 class Quantity:
     """A number.
 
-    ``unit``: the unit of an answer that names no unit. ``rtol``: relative tolerance; None for the course's.
+    ``unit``: the unit of an answer that names no unit. ``rtol``: relative tolerance; if None, the course's tolerance.
     """
 
     unit: str
@@ -156,9 +156,9 @@ class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
     ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
-    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: the
-    label; '' for the text's first sentence that ends in a question mark. ``figures``: the numbers of the hardware table
-    that the answer uses; None if the grader can find these numbers by a run of ``fn``.
+    arrays of a draw. ``published``: answers, in the question's unit, that students could copy from a publication.
+    ``title``: the label; '' for the text's first sentence that ends in a question mark. ``figures``: the numbers of the
+    hardware table that the answer uses; None if the grader can find these numbers by a run of ``fn``.
     """
 
     name: str
@@ -223,7 +223,7 @@ def declared_question(
     def made(fn: Callable[..., Any]) -> Question:
         text = inspect.cleandoc(fn.__doc__ or "")
         if not text:
-            raise AuthorError(f"the question {fn.__name__} has no docstring, which is its text")
+            raise AuthorError(f"the question {fn.__name__} has no docstring: write the question's text there")
         declared.takes(fn.__name__, fn, choices)
         return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown, title=title.strip())
 

@@ -42,7 +42,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ("def one_way(I):", "def gather_time(I):", ": the name gather_time is declared twice"),
         ('    """it is whole"""\n', "", ": value has no docstring: write the text that learners read"),
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring: write the text that learners read"),
-        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring, which is its text"),
+        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring: write the question's text there"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
         ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]"),
         ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
