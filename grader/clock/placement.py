@@ -35,7 +35,7 @@ class Slice:
 
     @classmethod
     def of(cls, text: str) -> Slice:
-        """Return the slice that a text such as ``v5e:2x4`` names. Raises ValueError (one line) if there is none."""
+        """Return the slice that a text such as ``v5e:2x4`` names. Raises ValueError (one line) if none exists."""
         name, colon, sizes = text.partition(":")
         chip = tpu(name)
         parts = sizes.split("x")

@@ -1,7 +1,7 @@
-"""Results of the TPU compiler for the solutions' programs, as learners get them: numbers and a digest of each program.
+"""Results of the TPU compiler for the course's own programs, as learners get them: numbers, and each program's digest.
 
-If a learner's program is identical to a solution's program, the grader can report its step time without a compiler. For
-any other program, it reports no step time.
+If a learner's program is identical to one of these programs, the grader can report its step time without a compiler.
+For any other program, it reports no step time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class CourseError(Exception):
-    """The course cannot be used. The message is one line: what, where and what to do."""
+    """The course cannot be used. The message is one line: what is wrong, where, and what to do."""
 
 
 class Strict(BaseModel):

@@ -46,7 +46,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that matches. Raises CourseError if several names match, or none."""
+    """Return the only name that matches. Raises CourseError if several names match or if no name matches."""
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")

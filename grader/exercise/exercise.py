@@ -244,7 +244,7 @@ class Exercise(Asks):
 
         Args:
             call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
-            after: checks that must pass before this check. The first check of a timing call's values is one of them.
+            after: checks that must pass before this check. A timing call adds the first check of its values.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))

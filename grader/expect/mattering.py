@@ -113,5 +113,6 @@ def _matter(seen: Seen, what: str) -> list[bool] | None:
     if found.kind == "broken":
         raise CannotSay(found.message)
     raise Failure(
-        f"the grader runs the program again with other values in place of the results of its {what}: {found.message}"
+        f"to see which {what} matter, the grader runs the program again with changed results of its {what}, "
+        f"and this run fails: {found.message}"
     )

@@ -28,8 +28,8 @@ class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
     ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
-    cannot wake up only for them. Each sample decides about the time since the sample before it, without the CPU time
-    that the process used in between.
+    cannot wake up only for them. If the process is asleep in a sample, the time since the previous sample counts as
+    idle, except the CPU time that the process used in it.
 
     Args:
         asleep: returns the share of time, 0 to 1, for which a process was asleep. An example is ``share_asleep``.
@@ -90,8 +90,7 @@ class Allowance:
 def moment() -> float:
     """Return a random number of seconds until the next sample of idle time, on average ``LOOK_SECONDS``.
 
-    The kernel draws the number. A child could predict Python's random generator, because the child inherits the
-    generator's state.
+    The kernel draws the number, because a child could predict Python's random generator, whose state it inherits.
     """
     return 2 * LOOK_SECONDS * int.from_bytes(os.urandom(2)) / 0xFFFF
 

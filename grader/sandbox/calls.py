@@ -42,7 +42,7 @@ class OneOf:
 
     Attributes:
         argument: the argument's position, from 0.
-        ignoring: bits that may be set besides the value.
+        ignoring: bits of the argument that the comparison ignores.
     """
 
     argument: int
@@ -66,7 +66,7 @@ class Without:
 class Own:
     """A condition: an argument is the calling process's number.
 
-    If ``or_zero`` is True, the argument may also be 0, which means the calling process in this call.
+    If ``or_zero`` is True, the argument may also be 0, by which some system calls mean the calling process.
     """
 
     argument: int

@@ -81,9 +81,9 @@ def settle_imports(packages: dict[str, str]) -> None:
 def landlock(readable: Sequence[str]) -> None:
     """Confine this process by a Landlock domain, in addition to earlier domains.
 
-    Inside the domain, a process can read only the paths ``readable``, write only the current folder, and signal no
-    process outside the domain. Adding hundreds of paths to a domain is slow. So a worker enters a domain with these
-    paths before its first child starts, and the children inherit the domain.
+    Inside the domain, a process can read files only at the paths ``readable``, write files only in the current folder
+    and to /dev/null, and signal no process outside the domain. Adding hundreds of paths to a domain is slow. So a
+    worker enters a domain with these paths before its first child starts, and the children inherit the domain.
     """
     from sandlock import Sandbox, confine
 

@@ -131,7 +131,7 @@ def _mounted(folder: str, size: int, files: int, read_only: bool) -> bool:
 
 
 def drop_capabilities() -> None:
-    """Drop root's capabilities inside the sandbox: clock, devices, raw memory, other users' files.
+    """Drop root's capabilities inside the sandbox, such as to set the clock or to change other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
     which files are readable. A process of a user other than root has capabilities only in the namespace of
@@ -162,7 +162,7 @@ def open_pipes(folder: str) -> tuple[int, int]:
 
 
 def tell_states(asked: int, told: int) -> None:
-    """Answer each process number from the pipe ``asked`` with the process's ``share_asleep``."""
+    """Read process numbers from the pipe ``asked``, and write each process's ``share_asleep`` to the pipe ``told``."""
     while True:
         os.write(told, SHARE.pack(share_asleep(*PID.unpack(os.read(asked, PID.size)))))
 

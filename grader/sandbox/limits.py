@@ -19,7 +19,8 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
         total_seconds: limit for all files of one submission together.
         run_seconds: limit for one program.
         total_run_seconds: limit for all programs of one submission.
-        stuck_seconds: wall time for devices that wait for each other; values above 40, XLA's own limit, have no effect.
+        stuck_seconds: wall time after which devices that wait for each other are ended. Values above 40, XLA's own
+            limit, have no effect.
         memory_mib: address space of one process in a sandbox, which runs the grader's or a submission's code.
         file_mib: size of one file that a submission writes.
     """

@@ -35,8 +35,8 @@ def is_over_quota(folder: str) -> bool:
 def empty(root: str) -> bool:
     """Delete the contents of a folder, which other processes may have given any depth, names and permissions.
 
-    Inner folders move up to the root before their outer folder is deleted, so that no path is too long for the system
-    or for a sandbox that resolves paths. Returns whether the folder is empty now; never raises.
+    Inner folders move up to ``root`` before their outer folder is deleted. So no path is too long for the system, or
+    for a sandbox that looks up paths itself. Returns whether the folder is empty now; never raises.
     """
     try:
         os.chmod(root, 0o700)

@@ -1,4 +1,6 @@
-"""One folder for all temporary folders of this process. If this process is killed, the next grader removes the folder.
+"""One folder for all temporary folders of this process.
+
+If this process is killed, the next process of the grader removes the folder.
 
 A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a free lock
 shows that the folder's process has ended. Folders of other users and folders without a lock file stay.

@@ -27,7 +27,7 @@ class WorkerDied(Exception):
     """The worker ended or stopped answering.
 
     Attributes:
-        reason: timeout, died or garbage.
+        reason: timeout, died, or garbage (the answer was no valid frame).
         stderr: the end of the worker's standard error.
         phase: how far the worker was. ``starting``: no request was sent yet. For a submission, ``asked``: the child
             has not started yet, and ``traced``: learner code may be running. For a program, ``asked``: the worker reads
