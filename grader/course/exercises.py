@@ -46,7 +46,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     document = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 keeps a docstring's indentation
     exercise.statement, exercise.further = map(str.strip, divided(document))
     if not exercise.statement.startswith("# "):
-        raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
+        raise CourseError(f"{path}: its docstring must be the exercise's statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
     exercise.data = data_in(path.parent / GRADING)
     for question in exercise.questions.values():

@@ -91,7 +91,7 @@ class Course:
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """Return advice for a name that course.yaml does not list: add the exercise file that begins with this name.
+        """Return advice to list a file in course.yaml, for a ``name`` with which the name of an unlisted file begins.
 
         Return '' if no such file exists.
         """

@@ -176,7 +176,7 @@ class Exercise(Asks):
         axes: Mapping[str, Sequence[int]] | None = None,
         profile: str = "ideal",
     ) -> Call:
-        """Declare a timing call: a call's program at other sizes, for checks of its time.
+        """Declare a timing call: the program of ``call`` at other sizes, so that checks can judge its time.
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The grader traces the program and schedules it (``seen.timeline``), but never runs it, so arrays may have

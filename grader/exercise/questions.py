@@ -194,7 +194,7 @@ class Question:
         return 0.0
 
     def variants(self) -> Iterator[dict[str, Any]]:
-        """Yield every combination of parameters that ``where`` admits, in a fixed order."""
+        """Yield every combination of parameters for which ``where`` returns True, in a fixed order."""
         for values in itertools.product(*self.params.values()):
             chosen = dict(zip(self.params, values, strict=True))
             if self.where is None or self.where(**chosen):
@@ -326,7 +326,7 @@ def written(rubric: Any) -> Written:
         return Written(_items(rubric))
     if not isinstance(rubric, str) or not rubric.strip():
         raise AuthorError(
-            f"`rubric` is {declared.a(rubric)}, not items, and not a text that says which answer earns which points"
+            f"`rubric` is {declared.a(rubric)}: write items, or a text that says which answer earns which points"
         )
     return Written(inspect.cleandoc(rubric))
 

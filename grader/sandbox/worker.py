@@ -156,8 +156,8 @@ class Worker:
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
-        # Source texts are binary parts of the frame. In its JSON header, each byte could take six bytes, and the texts
-        # could exceed the header's limit.
+        # Source texts are binary parts of the frame. In the frame's JSON header, each byte could take six bytes, and
+        # the texts could exceed the header's limit.
         packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
         self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:

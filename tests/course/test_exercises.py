@@ -25,7 +25,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="no `exercise = Exercise"):
         course.exercise("a1_local_shape")
     (folder / "a1_local_shape.py").write_text("from grader.exercise import Exercise\nexercise = Exercise()\n")
-    with pytest.raises(CourseError, match="its docstring must be the statement"):
+    with pytest.raises(CourseError, match="its docstring must be the exercise's statement"):
         course.exercise("a1_local_shape")
     (folder / "a1_local_shape.py").write_text(
         '"""# T"""\nfrom grader.exercise import Exercise\nexercise = Exercise()\n\n1/0\n'
@@ -48,7 +48,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
         ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
-        ("# X1 Gather", "X1 Gather", ": its docstring must be the statement and start with '# Title'"),
+        ("# X1 Gather", "X1 Gather", ": its docstring must be the exercise's statement and start with '# Title'"),
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
     ],
 )  # fmt: skip
