@@ -1,8 +1,8 @@
 """All files that learners get, chosen by an allow-list.
 
 Each top-level statement of an author's file has a kind, such as task, check or import. A generated file includes only
-statements of listed kinds. So if an author forgets to mark a statement, the generated files do not
-contain the statement, and learners never see it.
+statements of listed kinds. So if an author forgets to mark a statement, the generated files do not contain the
+statement, and learners never see it.
 """
 
 from __future__ import annotations

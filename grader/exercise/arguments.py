@@ -97,9 +97,8 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
 
     Args:
         draw: a function of a generator and the array's shape. The function may have further parameters without
-            defaults. Each must have the name of an earlier argument of the call, of a static keyword or of a dimension,
-            whose value it gets, or the name ``mesh`` (the size of every axis). The drawn values may depend on nothing
-            else.
+            defaults. Each must be named like an earlier argument of the call, a static keyword or a dimension, and gets
+            its value. A parameter ``mesh`` gets the size of every axis. The drawn values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

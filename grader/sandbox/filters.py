@@ -1,9 +1,9 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-This module writes the filter in the kernel's format. sandlock's filter is unsuitable for two reasons. It
-lists the refused calls, not the allowed calls. It also applies to a whole sandbox, in which a worker must fork but the
-worker's child must not. libseccomp is unsuitable, because it must be installed on the machine and its Python bindings
-had their last release in 2021.
+This module writes the filter in the kernel's format. sandlock's filter is unsuitable for two reasons. It lists the
+refused calls, not the allowed calls. It also applies to a whole sandbox, in which a worker must fork but the worker's
+child must not. libseccomp is unsuitable, because it must be installed on the machine and its Python bindings had their
+last release in 2021.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def filter_program(machine: str, pid: int) -> bytes:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    # Calls without rules come last. The kernel caches that they are allowed, so it rarely runs the filter for them.
+    # Calls without rules come last. The kernel caches which calls are always allowed, and seldom runs the filter then.
     for call in sorted(CALLS, key=lambda call: not call.rules):
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)
