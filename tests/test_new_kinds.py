@@ -195,7 +195,7 @@ RUBRIC = {"names": (1, "clear names")}
 @pytest.mark.parametrize(
     ("rubric", "told"),
     [
-        ({}, "`rubric` is the dict {}, not items, and not a text that says which answer earns which points"),
+        ({}, "`rubric` is the dict {}: write items, or a text that says which answer earns which points"),
         ({"a b": (1, "x")}, "rubric: 'a b' is not a valid name of an item; write a Python name such as gathers"),
         ({"a": 1}, 'rubric: a has the int 1, not points and a text: (1, "...")'),
         ({"a": (0, "x")}, "rubric: a has the tuple (0, 'x'), not points and a text: (1, \"...\")"),

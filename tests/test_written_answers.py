@@ -143,7 +143,7 @@ def test_nbgrader_cells_of_written_answers_are_graded_by_hand(course: Course) ->
 
 @pytest.mark.parametrize("rubric", ["", "  ", 3])
 def test_a_written_question_without_a_rubric_is_refused(rubric: Any) -> None:
-    with pytest.raises(AuthorError, match="not a text that says which answer earns which points"):
+    with pytest.raises(AuthorError, match="or a text that says which answer earns which points"):
         Exercise().written(points=1, rubric=rubric)
 
 

@@ -34,7 +34,8 @@ def timeline(
 
     Raises:
         ValueError: the slice or the profile does not exist, or the mesh does not fit on the slice.
-        Untimed: the program has parts that only a compiler can interpret.
+        Untimed: the clock cannot time a part of the program, for example an operation that only the compiler divides
+            among devices.
     """
     if profile not in ASYNCHRONOUS:
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
@@ -91,7 +92,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Return a unit's name: a collective with its axes, or a kernel's main operation with a few fused operations."""
+    """Return the name of unit ``i``: a collective with its axes, or a kernel's main and some fused operations."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"

@@ -1,8 +1,8 @@
 """Times of collectives on a slice, and the links that they use.
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
-larger bound as the time. On rings, lines and equal axes, this time equals the time by the "exact" model of
-``grader.hardware.times``. Each (source, target) pair of a permute has its own route.
+larger bound as the time. On one ring or line, or on several axes of the same kind and size, the result
+equals the "exact" model of ``grader.hardware.times``. Each (source, target) pair of a permute has its own route.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return a collective's seconds without the latency of hops; for an all-reduce, the seconds of a reduce-scatter."""
+    """Return the seconds that a collective needs by the bandwidth of links alone.
+
+    For an all-reduce, return half of it: the seconds of a reduce-scatter.
+    """
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)
@@ -81,10 +84,9 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return a lower bound on the seconds of an all-gather or reduce-scatter of an array over a grid.
 
-    Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. To reach
-    this bound, a method splits the array into parts, and gathers each part along the axes in a different order. A part
-    causes most of its traffic on the last axis of its order. ``tests/network.py`` simulates a method that reaches the
-    bound.
+    Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. A method
+    can reach this bound: it splits the array into parts, and moves each part along the axes in a different order. A
+    part causes most of its traffic on the axis that comes last. ``tests/network.py`` simulates such a method.
 
     Args:
         array: bytes of the whole array.
@@ -94,10 +96,11 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield (n, rate) for each corner of the grid. A corner has 1/n of the devices, and receives ``rate`` bytes/s.
+    """Yield (n, rate) for each corner of the grid.
 
-    The devices of a corner have one position on some axes and all positions on the other axes. On an axis that is a
-    line, this one position is the start of the line.
+    A corner is a set of devices that have one position on some axes, and all positions on the other axes. On an axis
+    that is a line, this one position is the start of the line. The corner has 1/n of the grid's devices. Its devices
+    together receive at most ``rate`` bytes/s from other devices.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -107,9 +110,10 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 
 
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return the seconds of an all-to-all on its busiest axis, if every chunk moves along one axis after another.
+    """Return the seconds of an all-to-all in which every chunk moves along one axis after another.
 
-    In a grid of N devices, each row of n devices along an axis does an all-to-all with n/N of the ``array`` bytes.
+    The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, each row of n devices
+    along an axis does an all-to-all of its own, on n/N of the ``array`` bytes.
     """
     total = math.prod(side.size for side in torus)
     return max(

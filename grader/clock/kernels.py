@@ -1,4 +1,6 @@
-"""Group a body's operations into units: kernels (which the core runs in sequence), collectives, loops and barriers.
+"""Group the operations of a body (a program, a loop's body or a branch) into units.
+
+A unit is a kernel, a collective, a loop or a barrier. The core runs kernels in sequence.
 
 Fusion follows rules that ignore cost. Each matmul, convolution, reduction, sort, gather, scatter and collective is a
 unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
@@ -59,7 +61,7 @@ class Unit:
         reads, makes: the bytes of each input value, and the output values.
         bytes: bytes read and written, each value once.
         after: indices of the units that must end before this unit starts.
-        dies: True for an array update in place. An update is in place if no later operation uses the old array.
+        dies: True for an update that overwrites the old array, because no later operation uses it.
     """
 
     at: int
@@ -197,7 +199,7 @@ class Fused:
     # These methods fuse operations into the end of a matmul.
 
     def _join_products(self) -> None:
-        """Fuse cheap operations into the matmul before them: ``acc + a @ b`` is one kernel, if ``acc`` is ready."""
+        """Fuse cheap operations into a preceding matmul: ``acc + a @ b`` is one kernel if ``acc`` is made earlier."""
         needs = self._waits_for()
         for i in sorted(self.needed):
             if self.ops[i].name not in PRODUCTS:
@@ -239,7 +241,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of the units' main operations that feed ``j``, directly or through cheap operations."""
+        """Return positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):
@@ -357,7 +359,7 @@ class Fused:
         return sum(reads.values()) + written
 
     def _update(self, unit: Unit, operands: list[int]) -> int:
-        """Return the bytes that an array update reads and writes. If a later operation uses the array, add a copy."""
+        """Return the bytes that an array update moves, including a copy if a later operation uses the old array."""
         op = unit.root
         arrays = operands[:1] if op.name == "dynamic_update_slice" else operands[: len(op.results)]
         if op.name == "scatter":
@@ -366,7 +368,7 @@ class Fused:
             each = 2 * self.size(operands[1])
         unit.dies = all(self.may_write(v, unit.at) for v in arrays)
         for v, made in zip(arrays, op.results, strict=True):
-            if v not in unit.reads:  # the kernel also makes the array (usually zeros) that it updates
+            if v not in unit.reads:  # the kernel also writes the array (usually zeros) that it updates
                 each += self.size(made)
             elif not self.may_write(v, unit.at):
                 each += 2 * self.size(v)
@@ -375,7 +377,7 @@ class Fused:
     def may_write(self, value: int, at: int) -> bool:
         """Return True if the operation at ``at`` may overwrite a value, because no operation uses the value later."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # outer code may still use outer values
+        owned = value in self.maker or value in self.body.arguments  # code outside the body may still use other values
         return owned and value not in self.kept and value not in self.results and not later
 
 

@@ -119,7 +119,7 @@ class Laying:
         if op.name != "while":
             return LaidBlock(max((self.body(b) for b in op.bodies), key=lambda b: b.length), 1, False)
         if op.rounds is None:
-            raise _untimed("a loop's number of rounds cannot be read from the program, so the loop has no time", op)
+            raise _untimed("a loop's number of rounds cannot be read from the program, so the loop cannot be timed", op)
         return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
     def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
@@ -151,7 +151,8 @@ class Laying:
         """Return a kernel's picoseconds: the longer of the times for arithmetic and for HBM traffic.
 
         Scalars take no time. A matmul of eight-bit operands has the chip's eight-bit rate only if an argument of the
-        program is an eight-bit array. If not, a program could save time by rounding its arguments to eight bits.
+        program is an eight-bit array. Without this condition, a program could save time by rounding its arguments to
+        eight bits.
         """
         chip = self.place.slice.chip
         eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))

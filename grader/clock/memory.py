@@ -32,7 +32,8 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
 
     Args:
         on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from
-            the program's start, and the module ``stored`` determines the dtypes of values. Checks pass False.
+            the program's start, and the module ``stored`` determines the dtypes of values. The checks of exercises pass
+            False.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -60,7 +61,7 @@ def worst(
     Args:
         when: start and end of each unit.
         inside: memory of the bodies of loops and conditionals, by the unit's position.
-        length: the end of the body.
+        length: the time at which the body ends, in the unit of ``when``.
         outermost: True if the body is the whole program, so that its arguments stay in memory.
         early: True if the program's results have memory from the program's start.
     """
@@ -100,7 +101,7 @@ def title(unit: Unit) -> str:
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of the results of a loop or conditional, which the memory of its body also includes."""
+    """Return the bytes of the results of a loop or conditional. The memory of the inner body includes them too."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -131,7 +132,7 @@ def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return a dict from each result that takes over the buffer of an earlier value to this earlier value."""
+    """Return a dict: each key is a result of the unit, its value is the earlier value whose buffer the result takes."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -148,9 +149,9 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return a dict from each result that overwrites an operand to this operand.
+    """Return a dict: each key is a result of the unit, its value is the operand that the result overwrites.
 
-    The operand has the result's size, the unit reads it element by element, and no later operation uses it.
+    The operand has the result's size. The unit reads the operand element by element, and no later operation uses it.
     """
     if unit.kind not in ("product", "kernel") and unit.collective != "all_reduce":
         return {}

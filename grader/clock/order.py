@@ -1,6 +1,6 @@
 """Choose when the units of a program start: try five orders of the units, and keep the order with the shortest step.
 
-A unit is a kernel, a collective, a loop or a barrier.
+A unit is a kernel, a collective, a loop or a barrier. A step is one run of the program.
 
 The five orders do not depend on durations. In a fixed order, the step's length is the longest path through the units,
 so a faster unit never makes the step longer.
@@ -92,7 +92,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order of the pieces. Among pieces with complete inputs, the lowest rank comes first."""
+    """Return a topological order of the pieces. Of all pieces that could come next, the piece of lowest rank does."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):
@@ -168,7 +168,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start, up to ``latest``, with as much overlap with busy time as a start at ``now`` has."""
+    """Return the latest start, at most ``latest``, that overlaps with as much busy time as a start at ``now``."""
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

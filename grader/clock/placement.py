@@ -35,7 +35,7 @@ class Slice:
 
     @classmethod
     def of(cls, text: str) -> Slice:
-        """Return the slice that a text such as ``v5e:2x4`` names. Raises ValueError (one line) if there is none."""
+        """Return the slice that a text such as ``v5e:2x4`` names. Raises ValueError (one line) if none exists."""
         name, colon, sizes = text.partition(":")
         chip = tpu(name)
         parts = sizes.split("x")
@@ -92,14 +92,14 @@ class Side:
 class Way:
     """A mesh axis and the links that join its devices into a ring or a line.
 
-    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. A cycle
-    through all chips exists in any grid with an even number of chips.
+    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. Such a
+    cycle exists in any grid of two or more axes with an even number of chips.
     """
 
     size: int
     ring: bool
     torus: tuple[Side, ...]  # the axes of the slice that carry this mesh axis
-    chip: Chip  # the chip whose links connect the devices
+    chip: Chip  # the hardware table's row of the links that connect the devices
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Placement:
     Attributes:
         axes: for each mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
             If a chip has several devices, the devices of a chip form the slice's last axis.
-        hop: seconds of one hop.
+        hop: seconds of latency of one hop (one link of a route).
     """
 
     slice: Slice

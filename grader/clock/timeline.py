@@ -149,7 +149,8 @@ class Timeline:
         loops: the loops, with their numbers of rounds.
         collectives: the times of the program's collectives, in program order.
         critical: the numbers of the units on the critical path, in order. A unit in a loop is listed only once.
-        flops: FLOPs of matmuls in all rounds of loops. A matmul counts once, even if its precision needs more passes.
+        flops: FLOPs of matmuls in all rounds of loops. A matmul counts once, even if its precision needs several passes
+        of the matrix unit.
         memory: the peak of live memory if the units run as in this timeline.
     """
 
@@ -196,7 +197,7 @@ class Timeline:
         return max(busy.values(), default=0)
 
     def gained(self, kind: str, work: int) -> float:
-        """Return how much of the possible gain from overlap the step has: 0 for none, 1 for all.
+        """Of the time that overlap could save, return the share that the step saves: 0 for none, 1 for all.
 
         A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
         two times. Only the step's length counts. So the result is lower if kernels take longer than ``work``, or if

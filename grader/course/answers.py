@@ -17,7 +17,10 @@ def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
 
 
 def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
-    """Return the answer of an author's function to a question. Raises CourseError if the function raises an error."""
+    """Return the answer that the function of a question or misconception gives for ``params``.
+
+    Raises CourseError if the function raises an error.
+    """
     try:
         kind = kind_of(question, params)
         return kind.written(wanted(question, author.fn, params, kind))

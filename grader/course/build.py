@@ -60,7 +60,7 @@ def build(course: Course, *, force: bool = False) -> Built:
 
 
 def _record(digests: Mapping[str, set[str]]) -> str:
-    """Return the digests by path, in the format of sha256sum."""
+    """Return the text of ``exercises/.built``: each file's digests and path, in the format of sha256sum."""
     return "".join(f"{digest}  {path}\n" for path in sorted(digests) for digest in sorted(digests[path]))
 
 
@@ -95,9 +95,9 @@ def stale(course: Course, made: Made | None = None) -> list[str]:
 
 
 def _written(folder: Path) -> dict[str, set[str]]:
-    """Return the digests of each file that ``build`` wrote.
+    """Return the digests that ``exercises/.built`` records, by path.
 
-    After a merge, a file can have two digests. Invalid lines are skipped.
+    A file has two digests if git merged two versions of ``.built``. Invalid lines are skipped.
     """
     try:
         text = (folder / BUILT).read_text(encoding="utf-8", errors="replace")

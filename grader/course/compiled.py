@@ -1,7 +1,7 @@
-"""Published results of the TPU compiler on the course's own programs: numbers and a digest, without program text.
+"""Results of the TPU compiler for the course's own programs, as learners get them: numbers, and each program's digest.
 
-A learner's program that is identical to a published program gets its step time without a compiler. Other programs get
-no step time.
+If a learner's program is identical to one of these programs, the grader can report its step time without a compiler.
+For any other program, it reports no step time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Compiled:
         products: time of matmuls.
         waiting: time when the core idles.
         held: bytes of a device's memory that the program occupies.
-        by: the compiler.
+        by: versions of JAX and the compiler, such as "jax 0.10.2, libtpu 0.0.42.1".
         hidden: overlapped time and total time of each kind of collective.
     """
 
@@ -42,9 +42,10 @@ class Compiled:
 
 
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
-    """Return the text of the file for learners, with one line for each program; '' if ``SHIPPED`` does not exist.
+    """Return the text of ``PUBLISHED``, the learners' file; '' if ``SHIPPED`` does not exist.
 
-    ``SHIPPED`` is the authors' file with the compiler's schedules. Raises ValueError if the file cannot be read.
+    ``SHIPPED`` is the authors' file with the compiler's schedules. ``PUBLISHED`` has one line for each program. Raises
+    ValueError if ``SHIPPED`` cannot be read.
     """
     path = root / SHIPPED
     if not path.is_file():
@@ -63,7 +64,7 @@ def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tupl
         title, _, on = name.rpartition(" on ")
         if (
             title.partition(".")[0] not in exercises or "schedule" not in answer
-        ):  # skip programs of misconceptions, whose titles begin with another name: "waits as f1.ag ..."
+        ):  # skip programs of misconceptions, whose titles do not begin with an exercise's name: "waits as f1.ag ..."
             continue
         schedule = from_json(answer["schedule"])
         try:

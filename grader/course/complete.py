@@ -20,7 +20,7 @@ WITHOUT_BINDING = {*dir(builtins), "__file__", "__annotations__"}
 
 
 def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
-    """Raise CourseError, with the author's line, if generated Python uses a name that it does not bind.
+    """Raise CourseError if generated Python uses a name that it does not bind. The error gives the author's line.
 
     Args:
         text: Python source that was made from the exercise.
@@ -41,7 +41,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
 
 def expect_bound_once(exercise: Exercise, parts: Sequence[Statement], names: Iterable[str]) -> None:
-    """Raise CourseError, with the author's line, if several statements bind one of ``names``."""
+    """Raise CourseError if several statements bind one of ``names``. The error gives the author's line."""
     for name in sorted(names):
         binding = _binding(parts, name)
         if len(binding) > 1:

@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class CourseError(Exception):
-    """The course cannot be used. The message is one line: what, where and what to do."""
+    """The course cannot be used. The message is one line: what is wrong, where, and what to do."""
 
 
 class Strict(BaseModel):
@@ -40,7 +40,7 @@ class Module(Strict):
     @field_validator("exercises", mode="before")
     @classmethod
     def _nothing_is_none(cls, listed: Any) -> Any:
-        return () if listed is None else listed  # "exercises:" without a value
+        return () if listed is None else listed  # course.yaml has "exercises:" without a value
 
 
 class Variants(Strict):
@@ -56,12 +56,14 @@ class LatePolicy(Strict):
     """Penalties for submissions after their module's deadline. A course without a policy has no penalties.
 
     Attributes:
-        grace_minutes: minutes after the deadline that are still in time; late days count from the end of these minutes.
+        grace_minutes: minutes after the deadline in which submissions have no penalty. Late days are counted from the
+            end of these minutes.
         percent_per_day: percentage of the points earned in the module, for each begun day.
         at_most_percent: the highest penalty, as a percentage of the points earned in the module.
         free_days: late days that each student may use in the whole course, in the order of the deadlines.
-        trust: with ``record``, only times in the staff's ``submitted.csv`` cost points. With ``file-dates``, times in a
-            submission (a stamp, a zip's times, a file's date) cost points, too. Students can set times in a submission.
+        trust: the times that decide whether a submission is late. ``record``: only times in the staff's
+            ``submitted.csv``. ``file-dates``: also times in the submission (a stamp, a zip's times, a file's date),
+            which students can set.
     """
 
     grace_minutes: float = Field(default=0, ge=0, le=10**6)
@@ -74,9 +76,10 @@ class LatePolicy(Strict):
 class Config(Strict):
     """The content of course.yaml. ``seed`` is secret and absent from learners' files.
 
-    ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``build`` writes
-    ``handed_out``: fingerprints of untouched stubs and notebooks. ``verify`` reports a statement with more than
-    ``statement_words`` words before ``## Going further``; None is no limit.
+    ``repository`` is the address of ``exercises/`` on GitHub. If it is given, notebooks have a link that opens them in
+    Colab. In the learners' course.yaml, the command ``build`` writes ``handed_out``: fingerprints of the stubs and
+    notebooks as learners get them. The command ``verify`` reports a statement with more than ``statement_words`` words
+    before ``## Going further``; None is no limit.
     """
 
     name: str

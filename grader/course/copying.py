@@ -1,6 +1,6 @@
-"""Copy pieces of the author's source code into the release.
+"""Copy pieces of the author's source code into the files that learners get.
 
-The pieces are copied, because ``ast.unparse`` writes different source with each Python version.
+The pieces are copied as text, because ``ast.unparse`` writes different source with each Python version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from grader.course.statements import Statement, lines_of
 
 
 def undecorated(statement: Statement) -> str:
-    """Return a function's or class's source without decorators, or ``NAME = value`` for ``exercise.given(value)``."""
+    """Return a function's or class's source without decorators.
+
+    For an assignment ``NAME = exercise.given(value)``, return ``NAME = value``.
+    """
     node = statement.node
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         lines = lines_of(statement.text)
@@ -39,7 +42,7 @@ def specification(part: Statement) -> str:
     assert isinstance(part.node, ast.FunctionDef)
     name, doc = part.node.name, part.node.body[0]
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
-        raise CourseError(f"the {part.kind} {name} has no docstring; learners read it as its specification")
+        raise CourseError(f"the {part.kind} {name} has no docstring; write one as specification for learners")
     if doc.lineno == part.node.lineno:
         raise CourseError(f"the docstring of {name} must be on lines of its own")
     lines = part.text.encode().splitlines(keepends=True)
@@ -53,7 +56,10 @@ def reworded(part: Statement, text: str) -> Statement:
 
 
 def alone(part: Statement) -> Statement:
-    """Return an assignment without other statements on its lines; return any other statement unchanged."""
+    """Return an assignment without the other statements of its lines (``a = 1; b = 2``).
+
+    Return a statement that is not an assignment unchanged.
+    """
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 
 

@@ -1,4 +1,7 @@
-"""Load an ``Exercise``: execute an author's file and the grading file beside it."""
+"""Load an ``Exercise``: execute an author's file and its grading file.
+
+A grading file contains checks and misconceptions. It is in the folder ``grading/`` beside the author's file.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from grader.judging.units import BadAnswer
 
 FURTHER = "## Going further"
 """The heading in an author's statement above the part that learners read below their code."""
-_NAMED = threading.Lock()  # held while an exercise is importable by name, because all threads share sys.modules
+_NAMED = threading.Lock()  # held while a grading file can import its exercise, because threads share sys.modules
 
 
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
@@ -40,10 +43,10 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
         raise CourseError(f"{path}: no `exercise = Exercise(...)` at the top of the file")
     exercise.id, exercise.module, exercise.source = name, module, source
     exercise.spaces = [vars(space)]
-    document = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 does not dedent docstrings
+    document = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 keeps a docstring's indentation
     exercise.statement, exercise.further = map(str.strip, divided(document))
     if not exercise.statement.startswith("# "):
-        raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
+        raise CourseError(f"{path}: its docstring must be the exercise's statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
     exercise.data = data_in(path.parent / GRADING)
     for question in exercise.questions.values():
@@ -68,7 +71,7 @@ def divided(document: str) -> tuple[str, str]:
 
 
 def expect_devices(exercise: Exercise, devices: int) -> None:
-    """Raise CourseError if a call that is run has a mesh of more than ``devices`` devices."""
+    """Raise CourseError if a check runs a program on a mesh of more than ``devices`` devices."""
     calls = [call for call in judged_calls(exercise.checks.values()) if not call.timing]
     for mesh in (m for call in calls for m in call.meshes):
         need = math.prod(mesh.values())
@@ -94,7 +97,7 @@ def _expect_questions(path: Path, exercise: Exercise) -> None:
             raise CourseError(f"{at}: its text does not render: {error}") from None
         except CourseError:
             raise
-        except Exception as error:  # `where` is the author's code
+        except Exception as error:  # `where` is the author's code, which may raise any error
             raise CourseError(f"{at}: {type(error).__name__}: {error}") from None
 
 
@@ -135,11 +138,11 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
     exercise.spaces = [*exercise.spaces, vars(second)]
-    for name in sorted(vars(second).keys() & vars(space).keys()):  # build copies the names of both files into one file
+    for name in sorted(vars(second).keys() & vars(space).keys()):  # ``build`` makes one file from both files
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
-            raise CourseError(f"{path}: {name} has another value in {space.__file__}; rename one of them")
+            raise CourseError(f"{path}: {name} has a different value in {space.__file__}; rename one of them")
     for name, thing in {**exercise.tasks, **exercise.questions}.items():
-        if name not in learners:  # learners' files contain only names of the exercise's own file
+        if name not in learners:  # learners' files have no tasks and questions of the grading file
             line = _line_of_function(thing.fn)
             raise CourseError(
                 f"{path}:{line}: {name} is neither a check nor a misconception; declare it in {space.__file__}"

@@ -1,4 +1,4 @@
-"""Find the course: the course that the user names, or a trusted course around the working directory."""
+"""Find the course: the course that the user names, or a trusted course in the working directory or a folder above."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     if found := courses_above(here):
         if reason := _distrust(found, here, handed_in):
             raise CourseError(
-                f"{found[0]} {reason}, and a course contains code; pass the course that you trust, --course FOLDER"
+                f"{found[0]} {reason}, and the grader runs a course's code; "
+                "pass the course that you trust, --course FOLDER"
             )
         return load_course(found[0])
     if packaged and (PACKAGED / "course.yaml").is_file():
@@ -48,7 +49,10 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 
 
 def course_around() -> Course:
-    """Return the working directory's course for a notebook. The course is trusted, because its code already runs."""
+    """Return the working directory's course, for the code of a notebook.
+
+    The course is trusted, because the notebook in the same folder already runs as this user.
+    """
     found = courses_above(Path.cwd())
     return load_course(found[0]) if found else find_course(packaged=True)
 

@@ -18,7 +18,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     require_empty(folder)
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    near = place if folder.exists() else place.parent  # keep an empty folder, because a shell may be in it
+    near = place if folder.exists() else place.parent  # keep an empty folder; it may be a shell's current folder
     unfinished = near / f".tmp-{secrets.token_hex(8)}"
     try:
         write_files(unfinished, files)

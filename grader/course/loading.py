@@ -29,7 +29,7 @@ class Course:
 
     Attributes:
         root: the folder of course.yaml.
-        solved: True if the course has the solutions (author, TA, self-study), False in a release.
+        solved: whether the folder has the solutions. True for authors, TAs and self-study, False for learners.
         exercises: by id, in course order; loaded on first use.
     """
 
@@ -91,7 +91,10 @@ class Course:
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """Return advice to list the exercise with this name or prefix in course.yaml; '' if no such file exists."""
+        """Return advice to list a file in course.yaml, for a ``name`` with which the name of an unlisted file begins.
+
+        Return '' if no such file exists.
+        """
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
@@ -131,7 +134,7 @@ class Course:
 
     def exercise(self, name: str) -> Exercise:
         """Load an exercise. Raises CourseError if the exercise's file is missing or has a wrong declaration."""
-        with self._lock:  # two threads that import exercises at the same time would fail
+        with self._lock:  # importing exercises in two threads at the same time fails
             if name not in self._loaded:
                 # Imported late, because the module loads NumPy, which reading course.yaml does not need.
                 from grader.course.exercises import expect_devices, load_exercise
@@ -184,7 +187,7 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Return a digest of all that verdicts depend on, without deadlines, late penalties and ``statement_words``."""
+        """Return a digest of the parts of the course that reports depend on, except deadlines and late penalties."""
         left_out = {"late": True, "statement_words": True, "modules": {"__all__": {"deadline"}}}
         config = self.config.model_dump_json(exclude=left_out)
         text = config + "".join(self.exercise(e).digest for e in exercises)
@@ -193,9 +196,9 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in the course that the results of an exercise's checks depend on.
 
-        The digest leaves out ``course.yaml``. Cache keys contain the devices and limits in ``course.yaml`` separately,
-        and the inputs, which a new seed changes. All other fields of ``course.yaml`` concern questions, points and
-        other exercises.
+        The digest leaves out ``course.yaml``. Keys of cached results contain three parts of it besides this digest:
+        the number of devices, the limits, and the inputs, which depend on the seed. All other fields of
+        ``course.yaml`` concern questions, points or other exercises.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

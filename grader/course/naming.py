@@ -14,16 +14,16 @@ MANY = 20
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     """Return the names that ``name`` means.
 
-    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with the words of
-    ``name`` (``c3``, ``03``). If there are none, return the only name with the prefix ``name`` (``c3_c``). Case is
-    ignored: titles write ``C3`` for ``c3``.
+    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with ``name`` and an
+    underscore (``c3``, ``03``). If there are none, return the only name that begins with ``name`` (``c3_c``). The case
+    of letters is ignored, because titles write ``C3`` for ``c3``.
 
     Args:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (the message suggests a name), or ``name`` ends within a word and several names
-        begin with it.
+        CourseError: no name matches (the message suggests a name), or several names begin with ``name`` but none with
+            ``name`` and an underscore.
     """
     if name in names:
         return [name]
@@ -46,7 +46,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that matches. Raises CourseError if several names match, or none."""
+    """Return the only name that matches. Raises CourseError if several names match or if no name matches."""
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")

@@ -15,12 +15,12 @@ their shardings."""
 
 
 def further(exercise: Exercise) -> str:
-    """Return the text that learners read below their code, with its heading; '' if the exercise has no text there."""
+    """Return the text 'Going further', which learners read below their code, with its heading; '' if there is none."""
     return f"{FURTHER}\n\n{exercise.further}" if exercise.further else ""
 
 
 def whole(exercise: Exercise) -> str:
-    """Return the exercise's statement, with the text that learners read below their code."""
+    """Return the exercise's statement, followed by the text 'Going further'."""
     return "\n\n".join(part for part in (exercise.statement, further(exercise)) if part)
 
 
@@ -31,7 +31,9 @@ def module_page(course: Course, module: str) -> str:
 
 
 def module_text(course: Course, module: str) -> str:
-    """Return the notes for all exercises of a module: its README.md below the title, and a paragraph on traced tasks.
+    """Return the notes for all exercises of a module: its README.md below the title, then a paragraph.
+
+    The paragraph (TRACED) is for tasks that the grader traces with JAX. A module without such tasks does not get it.
 
     Raises:
         CourseError: the README.md cannot be read, or does not start with a title.
@@ -39,7 +41,7 @@ def module_text(course: Course, module: str) -> str:
     text = "\n".join(_written(course, module).splitlines()[1:]).strip()
     exercises = map(course.exercise, course.usable(course.module(module).exercises)[0])
     traced = any(task.kind != "function" for exercise in exercises for task in exercise.tasks.values())
-    if traced and TRACED not in text:  # a learner's README.md already has this paragraph
+    if traced and TRACED not in text:  # in a learner's folder, README.md already has this paragraph
         text = f"{text}\n\n{TRACED}".strip()
     return text
 

@@ -1,7 +1,8 @@
 """All files that learners get, chosen by an allow-list.
 
 Each top-level statement of an author's file has a kind, such as task, check or import. A generated file includes only
-statements of listed kinds. So a statement that an author forgot to mark is missing in the file, and is not leaked.
+statements of listed kinds. So if an author forgets to mark a statement, the generated files do not contain the
+statement, and learners never see it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Made:
     Attributes:
         texts: the text of every file that could be made.
         unusable: for each exercise that cannot be used, one line with the reason.
-        held_back: files that were not made because they contain an unusable exercise.
+        held_back: files that were not made, because an exercise that they would contain cannot be used.
     """
 
     texts: dict[str, str] = field(default_factory=dict)

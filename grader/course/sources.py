@@ -1,4 +1,4 @@
-"""Write the tables of cited sources, their points, and the exercises that cover each point, into a README.md."""
+"""Write tables into a README.md: the sources that a course cites, and the exercises that cover each source's points."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from grader.course.loading import Course
 from grader.exercise import Exercise
 
 OPEN, CLOSE = "<!-- sources, by `shardlings build` -->", "<!-- end of sources -->"
-NOTHING = "nothing to settle"  # ``where`` begins with these words if no exercise covers the item
-LETTER = re.compile(r"\b([A-Z])(\d{1,2})\b(?: to \1(\d{1,2})\b)?")  # C5, C2 to C4; not H100
+NOTHING = "nothing to settle"  # the start of ``where`` if no exercise covers the item
+LETTER = re.compile(r"\b([A-Z])(\d{1,2})\b(?: to \1(\d{1,2})\b)?")  # matches C5 and "C2 to C4", but not H100
 NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
@@ -92,7 +92,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, such as C5, or C2 to C4. Skip names with letters outside ``letters``."""
+    """Return the exercises that a text names, such as C5, or C2 to C4, if the letter is in ``letters``."""
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:

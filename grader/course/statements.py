@@ -36,7 +36,7 @@ class Statement:
 
 
 def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
-    """Return the statements of the exercise's file and, with ``grading``, of the grading file beside it.
+    """Return the statements of the exercise's file and, if ``grading`` is True, of its grading file.
 
     The statements form one sequence, as in one file: line numbers continue, and the grading file's imports of the
     exercise are left out.

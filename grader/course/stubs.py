@@ -53,7 +53,10 @@ def stub(statement: Statement) -> str:
 
 
 def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
-    """Return a learner's imports: JAX for traced tasks, and imports of the given code; ``import math`` if none."""
+    """Return the imports of a learner's file: JAX if a task is traced with JAX, and the imports that ``code`` needs.
+
+    Return ``import math`` if no import is needed.
+    """
     used = needed_imports(parts, used_by=code).splitlines()
     usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
@@ -73,7 +76,7 @@ def answer_line(question: Question) -> str:
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
     """Return a question as a comment above the answer line. Numbers that differ between students are left out."""
     text = own_text(question, question.name) if params is None else question_text(question, params)
-    paragraphs = text.split("\n\n")  # the author's line breaks have no meaning here
+    paragraphs = text.split("\n\n")  # line breaks within a paragraph have no meaning
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
     return "\n".join(f"# {line}".rstrip() for line in lines)
 
@@ -102,7 +105,10 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Return a paragraph as one line and an empty line. Lists and paragraphs that begin "Answer " keep their lines."""
+    """Join the lines of a paragraph, and add an empty line. Return the lines of the result.
+
+    A list, and a paragraph that begins with "Answer ", is returned with its lines unchanged and no empty line.
+    """
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines

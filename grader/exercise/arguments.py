@@ -21,8 +21,8 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` returns the values. ``needs`` holds the names in ``related``: names of
-    other arguments of the call, of static keywords or of dimensions.
+    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the keywords in ``related``. Each is the name of
+    another argument of the call, of a static keyword or of a dimension, and ``draw`` gets its value.
     """
 
     shape: tuple[int | str, ...]
@@ -43,7 +43,7 @@ class Array:
         """Return read-only values of this array.
 
         Raises:
-            AuthorError: ``draw`` raises, or its result is not finite, has another shape or does not fit the dtype.
+            AuthorError: ``draw`` raises an error, or its values are not finite or do not fit the shape or dtype.
         """
         shape = self.sized(dims)
         chosen = {name: related[name] for name in self.needs}
@@ -96,9 +96,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
     Args:
-        draw: a function of a generator and the array's shape. If the function has further parameters without defaults,
-            the grader passes to each parameter the value of its name: an earlier argument of the call, a static
-            keyword, a dimension, or ``mesh`` (the size of every axis). The drawn values may depend on nothing else.
+        draw: a function of a generator and the array's shape. The function may have further parameters without
+            defaults. Each must be named like an earlier argument of the call, a static keyword or a dimension, and gets
+            its value. A parameter ``mesh`` gets the size of every axis. The drawn values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

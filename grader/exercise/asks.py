@@ -216,7 +216,7 @@ class Asks:
         The function returns a description of good code for the staff.
 
         Args:
-            of: the task. For this question, students hand in only the task's code.
+            of: the task. Students hand in nothing for this question except the task's code.
             rubric: see ``written``.
         """
         if not isinstance(of, Task):
@@ -245,8 +245,8 @@ class Asks:
 
         Args:
             facts: a function of the question's parameters.
-            published: answers, in the question's unit, that are published elsewhere; no draw of the parameters may have
-                such an answer.
+            published: answers that students could copy from a publication, in the question's unit. No draw of the
+                parameters may have such an answer.
         """
         if not isinstance(question, Question):
             raise AuthorError(f"`scenario` is given {declared.a(question)}, not a question (@exercise.number)")

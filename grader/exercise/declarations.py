@@ -52,9 +52,9 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes and keywords that learners can try, and that ``grade`` also uses.
-        hidden_dims, hidden_static: sizes and keywords that only ``grade`` uses. No two dimensions have equal sizes. If
-            ``hidden_static`` is None, ``grade`` uses ``static``.
+        dims, static: sizes and keywords that learners can try, and that the command ``grade`` also uses.
+        hidden_dims, hidden_static: sizes and keywords that only ``grade`` uses. In ``hidden_dims``, no two dimensions
+            have equal sizes. If ``hidden_static`` is None, ``grade`` uses ``static``.
         wrt: arguments to differentiate with respect to.
         cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
             loss with cotangent 1.
@@ -86,7 +86,7 @@ class Call:
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """All drawn arrays by the name of their leaf."""
+        """All drawn arrays. The key is the array's name in its tree, such as ``params['w1']``."""
         return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
 
     @property
@@ -160,8 +160,8 @@ class Cases:
 class Check:
     """One judged property. ``label`` (the docstring) is shown to learners.
 
-    ``fn`` gets one ``Seen`` for each of ``calls``, all from one run on one mesh. With ``every_mesh``,
-    ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
+    ``fn`` gets one ``Seen`` (what the grader observed) for each of ``calls``, all from one run on one mesh. With
+    ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
     """
 
     name: str

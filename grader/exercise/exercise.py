@@ -176,7 +176,7 @@ class Exercise(Asks):
         axes: Mapping[str, Sequence[int]] | None = None,
         profile: str = "ideal",
     ) -> Call:
-        """Declare a timing call: a call's program at other sizes, for checks of its time.
+        """Declare a timing call: the program of ``call`` at other sizes, so that checks can judge its time.
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The grader traces the program and schedules it (``seen.timeline``), but never runs it, so arrays may have
@@ -244,7 +244,7 @@ class Exercise(Asks):
 
         Args:
             call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
-            after: checks that must pass before this check; for a timing call, the grader adds the first value check.
+            after: checks that must pass before this check. A timing call adds the first check of its values.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))
@@ -275,8 +275,8 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and
-                the list of checks. A submission can get the hint only if it fails as one variant does, or in a way that
-                all variants share.
+                the list of checks. A submission can get the hint only if its failure is that of one variant, or
+                one that all variants have.
             gives: a function with the parameters of the first check in ``fails``. The function raises Failure if this
                 mistake cannot give a program's results. A task that draws random numbers needs ``gives``, because two
                 programs with the same mistake then have different results.

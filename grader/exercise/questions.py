@@ -72,7 +72,7 @@ def larger(**named: float) -> str:
 class Quantity:
     """A number.
 
-    ``unit``: the unit of an answer that names no unit. ``rtol``: relative tolerance; None for the course's.
+    ``unit``: the unit of an answer that names no unit. ``rtol``: relative tolerance; if None, the course's tolerance.
     """
 
     unit: str
@@ -156,9 +156,9 @@ class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
     ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
-    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: the
-    label; '' for the text's first sentence that ends in a question mark. ``figures``: the numbers of the hardware table
-    that the answer uses; None if the grader can find these numbers by a run of ``fn``.
+    arrays of a draw. ``published``: answers, in the question's unit, that students could copy from a publication.
+    ``title``: the label; '' for the text's first sentence that ends in a question mark. ``figures``: the numbers of the
+    hardware table that the answer uses; None if the grader can find these numbers by a run of ``fn``.
     """
 
     name: str
@@ -194,7 +194,7 @@ class Question:
         return 0.0
 
     def variants(self) -> Iterator[dict[str, Any]]:
-        """Yield every combination of parameters that ``where`` admits, in a fixed order."""
+        """Yield every combination of parameters for which ``where`` returns True, in a fixed order."""
         for values in itertools.product(*self.params.values()):
             chosen = dict(zip(self.params, values, strict=True))
             if self.where is None or self.where(**chosen):
@@ -223,7 +223,7 @@ def declared_question(
     def made(fn: Callable[..., Any]) -> Question:
         text = inspect.cleandoc(fn.__doc__ or "")
         if not text:
-            raise AuthorError(f"the question {fn.__name__} has no docstring, which is its text")
+            raise AuthorError(f"the question {fn.__name__} has no docstring: write the question's text there")
         declared.takes(fn.__name__, fn, choices)
         return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown, title=title.strip())
 
@@ -326,7 +326,7 @@ def written(rubric: Any) -> Written:
         return Written(_items(rubric))
     if not isinstance(rubric, str) or not rubric.strip():
         raise AuthorError(
-            f"`rubric` is {declared.a(rubric)}, not items, and not a text that says which answer earns which points"
+            f"`rubric` is {declared.a(rubric)}: write items, or a text that says which answer earns which points"
         )
     return Written(inspect.cleandoc(rubric))
 

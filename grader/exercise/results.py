@@ -26,8 +26,8 @@ def like(argument: str, name: str = "") -> Like:
 
     Args:
         argument: the name of the argument.
-        name: the result's name; by default the argument's name. A program of several steps then
-            passes the result to the next step as this argument.
+        name: the result's name; by default the argument's name. If a program of several steps has a result with an
+            argument's name, the result becomes this argument in the next step.
     """
     for word, value in (("argument", argument), ("name", name)):
         if not isinstance(value, str) or not (value or "_").isidentifier():

@@ -2,8 +2,8 @@
 the requirement.
 
 The functions use NumPy, not JAX. A check compares shape and dtype before values, and computes the tolerance from
-the expected values. So wrong results can neither cause a grader error nor widen the bound. NaN never passes, because
-every comparison is ``difference <= bound``.
+the expected values. So wrong results cannot cause an error in the grader, and cannot enlarge the tolerance. NaN never
+passes, because every comparison is ``difference <= bound``.
 """
 
 from grader.common.budget import between

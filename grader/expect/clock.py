@@ -1,4 +1,4 @@
-"""Checks of calculated timings: the clock's timeline of a program. docs/clock.md lists the clock's assumptions."""
+"""Check a program's timeline, which the clock calculates. docs/clock.md lists the clock's assumptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Kept:
     def __init__(self, most: int) -> None:
         self.most = most
         self.found: dict[_TimelineKey, tuple[Operations, Timeline | Untimed]] = {}
-        self.lock = threading.Lock()  # threads judge several submissions at a time
+        self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
         """Return a program's timeline, from the cache if possible. Raises the errors of ``timeline``."""
@@ -84,13 +84,13 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check that overlapping collectives of one kind saves at least the part ``at_least`` of the time that it can save.
+    """Check that a step saves at least the share ``at_least`` of the time that overlap could save.
 
-    Without overlap, a step takes the time ``work`` plus the time for which the collectives occupy their busiest link.
-    With full overlap, a step takes only the longer of these two times. Only the step's time decides. So if two programs
-    have the same collectives on the same links, the faster program never scores lower, and additional work gains
-    nothing. Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the
-    score, so limit them with ``expect_collectives`` or ``expect_traffic``.
+    The overlap is that of compute with collectives of one kind. Without overlap, a step takes the time ``work`` plus
+    the time for which the collectives occupy their busiest link. With full overlap, a step takes only the longer of
+    these two times. Only the step's time decides. So if two programs have equal collectives on equal links, the
+    slower program never saves more. Use ``expect_flops`` to check that the program does all its matmuls. Additional
+    collectives can raise the saved share, so limit them with ``expect_collectives`` or ``expect_traffic``.
 
     If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step's time has two parts: the
     clock's time of the program's kernels, and the time for which the core waits in the compiler's order of operations.
@@ -99,7 +99,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
 
     Args:
         kind: a kind of collective, such as "permute".
-        at_least: the least part of the possible saving that passes, more than 0 and at most 1.
+        at_least: the smallest share of the possible saving that passes, more than 0 and at most 1.
         work: seconds that any right program needs for everything except collectives of ``kind``: for kernels, and for
             collectives of other kinds that cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.
@@ -184,10 +184,11 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs, and that at most the part ``at_most`` of all their FLOPs is useless.
+    """Check that the devices do all useful FLOPs, and that at most the share ``at_most`` of their FLOPs is not useful.
 
-    In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but useless work.
-    As in ``expect_flops``, matmuls and all other arithmetic have separate budgets of equal size.
+    In an SPMD program, every device computes in every tick (round) of a pipeline. So a pipeline's bubble is not idle
+    time, but FLOPs whose results are discarded. As in ``expect_flops``, matmuls and all other arithmetic have separate
+    budgets of equal size.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.

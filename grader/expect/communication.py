@@ -22,10 +22,10 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     """Check that exactly the named collectives run: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
     Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
-    of runs, over all rounds of loops. The number must be right on every path through conditionals. Collectives over
-    axes of size 1 move nothing and do not count. Every collective that runs counts against the limit. Only collectives
-    that matter (see ``mattering``) count towards the required number. Each group must hold all devices along its axes;
-    a collective with smaller groups, such as pairs, counts as a different collective.
+    of runs, over all rounds of loops. On every path through conditionals, the collectives must not run more often than
+    this number, and those that matter (see ``mattering``) must not run less often. Collectives over axes of size 1 move
+    nothing and do not count. Each group must hold all devices along its axes; a collective with smaller groups, such as
+    pairs, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -53,7 +53,8 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are counts, or budgets such as ``between(right, wrong, at=count)``.
+    values are counts, or budgets such as ``between(right, wrong, at=count)``, which also say how many collectives a
+    right program and a wrong program need.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)

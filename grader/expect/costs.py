@@ -14,7 +14,7 @@ from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
 
 MOST_DIGITS = 15
-MEMORY_SPREAD = 0.25  # right programs need different amounts of memory for temporaries
+MEMORY_SPREAD = 0.25  # the temporaries of two programs with one mistake may differ by this fraction
 Reckoner = Literal["compiler", "program", "clock"]
 
 
@@ -22,7 +22,8 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     """Check the memory per device, in bytes.
 
     Args:
-        at_most: ``between(right, wrong)``, in bytes; ``verify`` reports a budget in any other form.
+        at_most: the budget in bytes, ``between(right, wrong)`` of what a right and a wrong program need. The command
+            ``verify`` reports a budget in any other form as a problem.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
             results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
             operations run at the times in a timing call's timeline, where a collective's result takes memory from the
@@ -76,7 +77,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
     """Check that the matmuls of a device cost at most ``at_most`` FLOPs, on any path.
 
     Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a separate budget of
-    ``at_most`` FLOPs, so a matmul that is written in another way gains nothing.
+    ``at_most`` FLOPs, so writing a matmul in another way does not avoid the budget.
 
     Args:
         at_most: FLOPs per device; None for no budget.

@@ -32,17 +32,17 @@ class Failure(Exception):
 
     Attributes:
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
-        expected, actual: data for the renderer (None if there is nothing to show).
+        expected, actual: data that the report shows (None if there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as the arguments. If inputs are secret, only ``shardlings appeal`` shows
-            the line.
+        staff: one line for staff only, such as the arguments. If learners never see the inputs, only the command
+            ``shardlings appeal`` shows the line.
         layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
         values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
             public checks on public data.
         wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
-        compared: for checks of values, the compared values. ``compared`` never leaves the judge.
-        spread: if the numbers of two failures differ by more than this fraction of the larger number, the failures do
-            not show one mistake.
+        compared: for checks of values, the compared values. Results and reports never contain them.
+        spread: used to decide whether two failures show one mistake. If their numbers differ by more than this fraction
+            of the larger number, they do not.
         of: the name of the result, or the part of the program that a budget counts, such as "over x in the backward
             pass". Two failures with different ``of`` do not show one mistake.
         others: the failures of other results, if one comparison checked several results.

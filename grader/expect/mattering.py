@@ -57,7 +57,9 @@ def flops_that_matter(seen: Seen) -> Interval:
     done = matmul_flops(seen.operations, chosen)
     if all(op.manual for op in seen.operations.walk() if op.flops):
         return done
-    every = matmul_flops(seen.operations)  # outside shard_map, FLOPs of whole arrays; each device does a part of them
+    # Outside shard_map, a matmul has the FLOPs of whole arrays, and each device does a part of them. So compute the
+    # share of FLOPs that matter from whole arrays, and apply it to a device's FLOPs.
+    every = matmul_flops(seen.operations)
     least, most = (
         d / e if e and e < math.inf else 1.0 for d, e in ((done.least, every.least), (done.most, every.most))
     )
@@ -113,5 +115,6 @@ def _matter(seen: Seen, what: str) -> list[bool] | None:
     if found.kind == "broken":
         raise CannotSay(found.message)
     raise Failure(
-        f"the grader runs the program again with other values in place of the results of its {what}: {found.message}"
+        f"to see which {what} matter, the grader runs the program again with changed results of its {what}, "
+        f"and this run fails: {found.message}"
     )

@@ -61,7 +61,7 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     """Return the program's dependency graph, and the indices of the operations named ``what`` in it.
 
-    Collectives that ``seen`` does not contain are left out. Raises Failure if no operation is left.
+    Collectives that are not in ``seen.collectives`` are left out. Raises Failure if no operation is left.
     """
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")

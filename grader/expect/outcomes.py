@@ -19,7 +19,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
     """Check that, for every argument set in ``where``, the function returned the same value or raised the same error as
     the reference.
 
-    For secret arguments, the reason that learners read does not name the arguments.
+    If learners may not see the arguments, the failure's reason does not name them.
 
     Args:
         where: ``where(args) -> bool`` selects cases.
@@ -100,7 +100,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
 
 
 def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
-    """Return the first float where an int is needed; None if there is none."""
+    """Return the first float in ``got`` at a place where ``want`` has an int; None if there is none."""
     if isinstance(want, slice) and isinstance(got, slice):
         return _float_for_int(_bounds(got), _bounds(want), True)
     if isinstance(want, list | tuple) and isinstance(got, list | tuple):

@@ -96,12 +96,12 @@ def one_array(got: Any) -> None:
 
 
 def lets_pass(dtype: np.dtype) -> float:
-    """Return the default tolerance of ``expect_close``, relative to the largest value."""
+    """Return the default tolerance of ``expect_close``, as a fraction of the largest value."""
     return _tolerance(dtype, TERMS, 1.0, 0.0)
 
 
 def _tolerance(due: np.dtype, terms: int, scale: float | None, factors: float) -> float:
-    """Return the tolerance relative to the largest value."""
+    """Return the tolerance for values of dtype ``due``, as a fraction of the largest value."""
     if not is_inexact(due):
         return 0.0
     rounded = terms if due.itemsize >= 4 else min(terms, 8)
@@ -153,7 +153,7 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
 
     Args:
         want: the reference as float64 or complex128.
-        due: the reference in its own dtype, because floats cannot hold all integers.
+        due: the reference in its own dtype, because float64 cannot hold all integers.
         good: for each device, the mask of right values.
     """
     wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]

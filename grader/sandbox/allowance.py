@@ -11,12 +11,12 @@ from grader.sandbox.launcher import PID, PIPES, SHARE, cpu_seconds, share_asleep
 from grader.wire.limits import LOOK_SECONDS
 
 LONGEST = 0.5
-"""Longest time in seconds between two samples. A longer time does not count as idle time, because the machine was
-suspended or the grader took no answers."""
+"""Longest time in seconds between two samples of ``IdleTime``. A longer time does not count as idle time, because the
+machine was suspended or the grader read no answers."""
 
 
 class AloneError(Exception):
-    """The requesting process or the launcher was killed, so this process and its child have to end."""
+    """The grader or the sandbox's launcher was killed, so the keeper process and its child have to end."""
 
 
 def backstop(seconds: float) -> float:
@@ -27,8 +27,9 @@ def backstop(seconds: float) -> float:
 class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
-    ``look`` takes samples at random moments, so that a process cannot be awake only at samples. Each sample stands for
-    the time since the last sample, minus the CPU time that the process used since then.
+    ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
+    cannot wake up only for them. If the process is asleep in a sample, the time since the previous sample counts as
+    idle, except the CPU time that the process used in it.
 
     Args:
         asleep: returns the share of time, 0 to 1, for which a process was asleep. An example is ``share_asleep``.
@@ -87,25 +88,25 @@ class Allowance:
 
 
 def moment() -> float:
-    """Return a random number of seconds until the next sample, on average ``LOOK_SECONDS``.
+    """Return a random number of seconds until the next sample of idle time, on average ``LOOK_SECONDS``.
 
-    The kernel draws the number. A child could predict Python's random generator, because the child inherits the
-    generator's state.
+    The kernel draws the number, because a child could predict Python's random generator, whose state it inherits.
     """
     return 2 * LOOK_SECONDS * int.from_bytes(os.urandom(2)) / 0xFFFF
 
 
 def share_reader(folder: str) -> Callable[[int], float]:
-    """Return ``share_asleep``, or under sandlock a function that gets its result from the launcher.
+    """Return ``share_asleep``, or in a sandlock sandbox a function with the same results.
 
-    A process under sandlock cannot read the states of threads. So the function asks the launcher, through two pipes in
-    ``folder``, the working directory of both processes. The pipes' names are deleted before learner code runs. The
-    function raises AloneError if the launcher has ended.
+    A process in a sandlock sandbox cannot read the states of threads. So the returned function asks the sandbox's
+    launcher (``launcher.py``), a process outside the sandbox, through two pipes in ``folder``. This function deletes
+    the pipes' names, so that learner code cannot open the pipes. The returned function raises AloneError if the
+    launcher has ended.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):
         return share_asleep
-    # Only the launcher holds the other ends of these pipes, so a read ends if the launcher dies.
+    # Only the launcher holds the other ends of these pipes, so a read returns no bytes if the launcher dies.
     asked, told = (os.open(path, mode) for path, mode in zip(paths, (os.O_WRONLY, os.O_RDONLY), strict=True))
     for path in paths:
         os.unlink(path)

@@ -2,7 +2,8 @@
 
 The table lists the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``), their
 equivalents in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers
-all other calls with EPERM. Calls newer than the table get ENOSYS, so that a C library makes the older call instead.
+all other calls with EPERM. Calls with a number of NEWER or more get ENOSYS, so that a C library makes an older call
+instead.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ NEWER = 424
 # Values of arguments of system calls.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 MADVICE = (3, 4, 8, 14, 15, 16)  # the advice WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE and DONTDUMP
-PTHREAD = (0x3D0F00, 0x7D0F00)  # flags with which pthread_create starts a thread: in glibc, and in musl
-FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # FUTEX: WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
+PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags of pthread_create for a new thread, in glibc and in musl
+FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # operations WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
-# Reads past the page cache: a process that waits for a disk takes no CPU time and is not idle. Linux has one number for
-# each architecture.
+# Reads and writes with O_DIRECT bypass the page cache. They are not allowed, because a process that waits for a disk
+# uses neither CPU time nor idle time, which are limited. The flag's value depends on the architecture.
 O_DIRECT = getattr(os, "O_DIRECT", 0x4000)
-# Commands that duplicate a descriptor, read its flags, or set whether a new program gets it. Not allowed are commands
-# for locks, leases, owners and sizes, and F_SETFL, which can set O_DIRECT.
+# Commands that duplicate a descriptor, read its flags, or set whether a new program gets it. Commands for locks,
+# leases, owners and sizes are not allowed, nor is F_SETFL, which can set O_DIRECT.
 FCNTL = (0, 1, 2, 3, 1030)
 # TCGETS and TCGETS2 (to ask if a file is a terminal), TIOCGWINSZ (to ask for its size), FIONCLEX, FIOCLEX, FIONBIO
 IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)
 PR_SET_NAME, PR_GET_NAME = 15, 16
-SIGNALS = tuple(range(32))  # without real-time signals, which the kernel would queue, up to a limit for the whole user
+# Real-time signals have higher numbers. They are not allowed, because the kernel would queue them, and all processes of
+# a user share one limit on queued signals.
+SIGNALS = tuple(range(32))
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class OneOf:
 
     Attributes:
         argument: the argument's position, from 0.
-        ignoring: bits that may be set besides the value.
+        ignoring: bits of the argument that the comparison ignores.
     """
 
     argument: int
@@ -61,7 +64,10 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition: an argument is the calling process's number, or 0 if this call takes 0 for the calling process."""
+    """A condition: an argument is the calling process's number.
+
+    If ``or_zero`` is True, the argument may also be 0, by which some system calls mean the calling process.
+    """
 
     argument: int
     or_zero: bool = False
@@ -83,7 +89,7 @@ class SystemCall:
 
     Attributes:
         numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
-        why: the use of the call in confined processes.
+        why: what confined processes use the call for; or, if ``answer`` is given, why the filter answers so.
         rules: conditions on the arguments, which must all hold.
         answer: the error that the filter returns without making the call, 0 for success. If ``answer`` is None, the
             kernel makes the call.

@@ -26,7 +26,8 @@ def give_up(about: dict[str, Any]) -> None:
     """Confine this process permanently.
 
     Args:
-        about: the request's fields ``limits``, ``scratch``, ``env``, ``tier`` and ``packages``.
+        about: the header of the grader's request, with the fields ``limits``, ``scratch``, ``env``, ``tier`` and
+            ``packages``.
     """
     limits, scratch = about["limits"], about["scratch"]
     settle_imports(about["packages"])
@@ -61,10 +62,11 @@ class Packages:
 
 
 def settle_imports(packages: dict[str, str]) -> None:
-    """Make only the standard library and these packages importable, in every tier.
+    """Make only the standard library and these packages importable, in every kind of sandbox.
 
-    During this call, Python's finder lists the standard library's folder and keeps the list. A confined process cannot
-    list this folder, because the folder also contains packages that are not allowed.
+    Python's import finder needs the list of files in the standard library's folder. This function makes the finder
+    read the list now and keep it. Later the process cannot list the folder, because the folder also contains packages
+    that are not allowed.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]
@@ -79,9 +81,9 @@ def settle_imports(packages: dict[str, str]) -> None:
 def landlock(readable: Sequence[str]) -> None:
     """Confine this process by a Landlock domain, in addition to earlier domains.
 
-    Inside the domain, a process can read only the paths ``readable``, write only the current folder, and signal no
-    process outside the domain. A worker enters the domain before its first child starts, so that the slow check of
-    hundreds of paths is made only once.
+    Inside the domain, a process can read files only at the paths ``readable``, write files only in the current folder
+    and to /dev/null, and signal no process outside the domain. Adding hundreds of paths to a domain is slow. So a
+    worker enters a domain with these paths before its first child starts, and the children inherit the domain.
     """
     from sandlock import Sandbox, confine
 
@@ -89,7 +91,10 @@ def landlock(readable: Sequence[str]) -> None:
 
 
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
-    """Move the pipes to descriptors 10 and 11, open /dev/null as descriptors 0, 1 and 2, and close all others."""
+    """Keep only two pipes open, as descriptors 10 and 11, and /dev/null as descriptors 0, 1 and 2.
+
+    Return the pipes' new descriptors, 10 and 11.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # do this before descriptors 10 and 11 are overwritten, because ``null`` may be one of the two
         os.dup2(null, fd)
@@ -102,7 +107,7 @@ def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
 
 
 def cap(what: int, limit: int, more: int = 0) -> None:
-    with contextlib.suppress(ValueError, OSError):  # raised if a lower hard limit already holds
+    with contextlib.suppress(ValueError, OSError):  # the hard limit is already lower
         resource.setrlimit(what, (limit, limit + more))
 
 

@@ -1,8 +1,9 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-This module writes the filter in the kernel's format. sandlock's filter is unsuitable, because it lists refused calls
-and because it applies to a whole sandbox. A worker must fork, but its child must not. libseccomp is unsuitable, because
-it must be installed on the machine and its Python bindings had their last release in 2021.
+This module writes the filter in the kernel's format. sandlock's filter is unsuitable for two reasons. It lists the
+refused calls, not the allowed calls. It also applies to a whole sandbox, in which a worker must fork but the worker's
+child must not. libseccomp is unsuitable, because it must be installed on the machine and its Python bindings had their
+last release in 2021.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ def filter_program(machine: str, pid: int) -> bytes:
     """Return the filter as bytes, or b"" for an architecture that is not in ARCHITECTURES.
 
     Args:
-        pid: the process that installs the filter. This process may send signals and set limits only to itself.
+        pid: the process that installs the filter. It may send signals only to itself, and read only its own limits.
     """
     if machine not in ARCHITECTURES:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    # Calls without rules come last: the kernel caches the answers for them, so it rarely runs their part of the filter.
+    # Calls without rules come last. The kernel caches which calls are always allowed, and seldom runs the filter then.
     for call in sorted(CALLS, key=lambda call: not call.rules):
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)
@@ -63,7 +64,10 @@ def _low(argument: int) -> Line:
 
 @singledispatch
 def _test(rule: Rule, pid: int) -> list[Line]:
-    """Return a rule's instructions: a call that breaks the rule gets an error, and other calls continue."""
+    """Return the instructions that test a rule.
+
+    A call that breaks the rule gets an error. For any other call, the filter goes on after these instructions.
+    """
     raise TypeError(rule)
 
 

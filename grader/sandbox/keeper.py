@@ -37,8 +37,9 @@ class Stages:
     """The child's input in stages: the header, the source once the child has started, then the lists of requests.
 
     The keeper sends each stage after the last answer to the previous stage. So learner code runs only after the keeper
-    has received ``started``, and errors of learner code cannot reveal a later list of requests. The keeper accepts one
-    answer to each request, in order. So if the child forges an answer to get the next list, the forged answer counts.
+    has received ``started``, and learner code cannot see a later list of requests while it answers an earlier one. The
+    keeper accepts one answer to each request, in order. So if the child forges an answer to get the next list, the
+    forged answer counts.
 
     Args:
         to_child: the non-blocking end of a pipe from which the child reads.
@@ -65,7 +66,10 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> bool:
-        """Return whether the child's frame is the expected frame. The last frame of a stage releases the next stage."""
+        """Return whether the child's frame is the expected frame.
+
+        After the last expected frame of a stage, ``hand_out`` writes the next stage.
+        """
         if not self._due:
             return False
         key, value = self._due[0]
@@ -114,7 +118,7 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     """Fork the child, send it the request, relay its answers, report its end, and remove its processes and files.
 
     Args:
-        asks: the pipe of requests.
+        asks: the pipe from which to read the grader's request.
         asleep: returns the share of time for which a process was asleep, for ``IdleTime``.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -132,7 +136,7 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
-    if ended != "alone":  # if only the launcher was killed, send nothing, so that the grader sees a dead worker
+    if ended != "alone":  # if only the launcher was killed, the grader gets no such frame and sees a dead worker
         send({"end": ended, "cpu": used, "clean": clean}, [])
 
 
@@ -147,7 +151,7 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
 
 
 class Inlet:
-    """The frames of a child, within limits on total bytes, scratch folder, threads and time.
+    """A reader of a child's frames, with limits on total bytes, the scratch folder, threads and time.
 
     Args:
         out: the pipe from which to read the child's frames.
@@ -155,8 +159,8 @@ class Inlet:
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
         stages: the input for the child.
         asleep: called once, when the child has been idle for ASLEEP_SECONDS while a frame is awaited.
-        asks: the pipe of requests. The requesting process sends nothing until it has the answer to its request. So if
-            the pipe becomes readable earlier, the requesting process has ended.
+        asks: the pipe of the grader's requests. The grader sends no request until it has the answer to its last one. So
+            if the pipe becomes readable earlier, the grader has ended.
     """
 
     def __init__(
@@ -244,7 +248,9 @@ def relay(
 ) -> tuple[str, float]:
     """Relay the child's frames. Return how the child ended, and the seconds that the child computed or was idle.
 
-    Ways to end: done, timeout, idle, flood, disk, threads, garbage, alone, silent, "exited with N", "died of signal N".
+    Ways to end: done (all answers came), timeout, idle (too long), flood (too many bytes or frames), disk (folder too
+    large), threads (too many), garbage (no valid frame), alone (the grader or the launcher ended), silent (the child
+    closed its pipe and lives), "exited with N" (N is the exit code), "died of signal N".
     """
     inlet = Inlet(out, idle, limits, scratch, stages, lambda: send({"asleep": True}, []), asks)
     try:
@@ -268,7 +274,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if stages.takes(body):
-            # Send the child's frame before the next stage, which runs learner code and may kill all processes.
+            # Send the child's frame first. The next stage runs learner code, which may get all processes killed.
             send({"from": "child"}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
@@ -276,7 +282,10 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
 
 
 def _how_it_ended(idle: IdleTime) -> str:
-    """Return how a child ended after its last output, or ``silent`` if it still lives. The child is not reaped."""
+    """Return how a child ended after it closed its pipe, or ``silent`` if it still lives.
+
+    The child stays a zombie until ``_kill_all``.
+    """
     wait = Allowance(idle, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, idle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:

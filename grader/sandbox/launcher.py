@@ -1,16 +1,16 @@
 """The launcher of one sandlock sandbox: it starts the worker inside, passes the worker's pipes on, and cleans up.
 
-The launcher is a process of its own for two reasons. The sandbox's supervisor runs in the process that starts the
-sandbox. As a subreaper, the launcher adopts and kills processes that leave the sandbox's process group. Usage:
+The launcher is a process of its own for two reasons. sandlock runs a supervisor, which decides about some system calls
+of the sandbox, in the process that starts the sandbox. As a subreaper, the launcher adopts and kills processes that
+leave the sandbox's process group. The launcher imports nothing from this package. Usage:
 ``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, with the scratch folder first in WRITABLE.
-The launcher imports nothing from this package.
 
 The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
-A memory limit for the whole sandbox would not stop processes earlier, and the supervisor would handle every mapping of
-memory.
+The launcher sets no memory limit for the whole sandbox. Such a limit would not stop the process earlier, and the
+supervisor would handle every system call that maps memory.
 
-A worker cannot read ``/proc``, because the supervisor would open files in ``/proc`` for learner code too. So the worker
-asks the launcher whether a process sleeps, through two pipes in the scratch folder.
+A worker cannot read ``/proc``. If it could, the supervisor would open files in ``/proc`` for learner code too. So the
+worker asks the launcher whether a process sleeps, through two pipes in the scratch folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 PIPES = (".asked", ".told")
 """Names of the pipes. Process numbers come through the first one, results of ``share_asleep`` go through the second."""
-MOUNT_SETATTR, AT_RECURSIVE = 442, 0x8000  # a call with one number on all architectures
+MOUNT_SETATTR, AT_RECURSIVE = 442, 0x8000  # this call has the same number on all architectures
 READ_ONLY = struct.pack("=4Q", 0x1, 0, 0, 0)
 """The argument of ``mount_setattr`` that makes mounts read-only: attributes to set, to clear, and two unused fields."""
 PID, SHARE = struct.Struct("=i"), struct.Struct("=d")
@@ -43,7 +43,7 @@ MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
-    # Before any thread, because a process with threads gets no user namespace.
+    # Do this before any thread starts, because a process with threads gets no user namespace.
     mount_scratch(writable[0], size, files, read_only=len(writable) == 1)
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
@@ -87,7 +87,7 @@ def mount_scratch(folder: str, size: int, files: int, read_only: bool) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
     All other file systems become read-only for these processes. Otherwise, if a submission read a file, the kernel
-    would store the file's access time, from which a later submission could read a message.
+    would store the file's access time, and a submission could so leave a message for a later one.
 
     Users other than root can mount only in a user namespace, and some machines refuse user namespaces. Without the
     mount, only the keeper process (``keeper.py``) limits the size of the folder.
@@ -131,7 +131,7 @@ def _mounted(folder: str, size: int, files: int, read_only: bool) -> bool:
 
 
 def drop_capabilities() -> None:
-    """Drop root's capabilities inside the sandbox: clock, devices, raw memory, other users' files.
+    """Drop root's capabilities inside the sandbox, such as to set the clock or to change other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
     which files are readable. A process of a user other than root has capabilities only in the namespace of
@@ -154,7 +154,7 @@ def drop_capabilities() -> None:
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and deletes the pipes."""
+    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and unlinks them."""
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
@@ -162,7 +162,7 @@ def open_pipes(folder: str) -> tuple[int, int]:
 
 
 def tell_states(asked: int, told: int) -> None:
-    """Answer each process number from the pipe ``asked`` with the process's ``share_asleep``."""
+    """Read process numbers from the pipe ``asked``, and write each process's ``share_asleep`` to the pipe ``told``."""
     while True:
         os.write(told, SHARE.pack(share_asleep(*PID.unpack(os.read(asked, PID.size)))))
 

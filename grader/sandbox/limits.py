@@ -1,6 +1,7 @@
 """Limits on a submission that a course may set. Limits that a course cannot set are in ``wire/limits.py``.
 
-Only the grader's process imports this module. A confined process has no pydantic and receives the values.
+Only the grader's process imports this module. A process that runs learner code cannot import pydantic, so it receives
+the limits as numbers.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
         total_seconds: limit for all files of one submission together.
         run_seconds: limit for one program.
         total_run_seconds: limit for all programs of one submission.
-        stuck_seconds: wall time for devices that wait for each other; values above 40, XLA's own limit, have no effect.
-        memory_mib: address space of one process, the grader's or a submission's.
+        stuck_seconds: wall time after which devices that wait for each other are ended. Values above 40, XLA's own
+            limit, have no effect.
+        memory_mib: address space of one process in a sandbox, which runs the grader's or a submission's code.
         file_mib: size of one file that a submission writes.
     """
 

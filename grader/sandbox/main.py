@@ -5,13 +5,15 @@
 trace: The worker imports JAX and starts no backend, because forking is safe only before a backend exists. For each
 submission, the worker forks a keeper process (``keeper.py``), which forks the child before any part of the
 submission is read. So no child finds an earlier submission in its memory. The child is limited to the system calls of
-``calls.py``. Deletions by the child only seem to succeed, so that deleted files still count. The child can neither
-signal nor read the keeper, which sends requests in stages and enforces the limits. Afterwards the keeper removes all
-processes and files that the child leaves. If the removal fails, the worker ends.
+``calls.py``. Deletions by the child only seem to succeed, so that deleted files still count towards the limit of the
+scratch folder. The child can neither signal nor read the keeper, which sends requests in stages and enforces the
+limits. Afterwards the keeper removes all processes and files that the child leaves. If the removal fails, the worker
+ends.
 
 run: The worker admits, compiles and executes one program at a time, and never runs learner Python. The worker limits
 itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory limit
-(0) and no list of calls. A wing may name another module that answers (``tiers.Extra``).
+(MEMORY_MIB is 0) and may make any system call. A wing (an optional part of the grader) may replace the module that
+answers the requests (``tiers.Extra``).
 
 read: The worker parses the files of submissions, one file at a time, and executes no code in them. The worker has the
 limits of the role ``run``.
@@ -42,13 +44,13 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     """Answer requests with the module ``serves`` until the input ends.
 
     Args:
-        calls: ``listed`` limits this process, like its children, to the system calls of ``calls.py``.
+        calls: "listed": this process may make only the system calls of ``calls.py``. "any": it may make any.
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
     asleep = share_reader(os.getcwd())
-    # JAX must find no plugins for other hardware. Otherwise it would search all installed packages twice for plugins
-    # that a worker does not use.
+    # Show JAX no installed packages. Otherwise JAX would search all of them twice for plugins for other hardware, which
+    # a worker does not use.
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
@@ -66,7 +68,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     gc.enable()
     gc.freeze()  # without this, garbage collection in a child copies JAX's memory pages, which takes 0.1 s
     if role != "trace":
-        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects, few of them in cycles
+        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects, but little garbage in cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from its children; under bwrap, nothing else hides it
     if calls == "listed":
@@ -79,7 +81,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         elif not _kept(
             asks, send, room.answer, asleep
         ):  # the child may have left processes or files behind, so this worker and its sandbox end
-            return  # the next request gets a new worker
+            return  # for the next request, the grader starts a new worker
 
 
 def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:

@@ -1,7 +1,7 @@
 """Files that Python and JAX need on this machine. Learner code may read these files and no others.
 
-Whole prefixes (``/usr``, ``/opt``, ``sys.prefix``) are not allowed, because nbgrader's exchange, courses and other
-users' packages may be below them.
+Whole folders such as ``/usr``, ``/opt`` and ``sys.prefix`` are not readable, because they may contain nbgrader's
+exchange, courses and other users' packages.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-# Packages that learners may import if the packages are installed, with the packages' dependencies.
+# Packages that learners may import if they are installed, and the dependencies of these packages.
 PACKAGES = (
     "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "einops",
     "pint", "flexcache", "flexparser", "platformdirs", "typing_extensions",
 )  # fmt: skip
-INSTALLED = ("site-packages", "dist-packages")  # folders of all packages, inside the standard library's folder
+# Names of folders of installed packages that may be inside the standard library's folder.
+INSTALLED = ("site-packages", "dist-packages")
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
@@ -89,10 +90,10 @@ def compiler() -> list[str]:
 
 
 def python_path() -> str:
-    """Return the part of PYTHONPATH that workers get, because clusters install packages in its folders.
+    """Return the PYTHONPATH of workers. Some clusters install packages in folders that only PYTHONPATH names.
 
-    Workers get absolute paths from which this process also imports. An empty or relative entry would mean a worker's
-    current folder, the scratch folder, to which learner code writes.
+    It has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. An empty or relative entry
+    would mean a worker's current folder, the scratch folder, to which learner code writes.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)
@@ -117,9 +118,10 @@ def readable() -> tuple[str, ...]:
 
 @cache
 def listable() -> tuple[str, ...]:
-    """Return the paths that a process needs before learner code runs, including the folders around packages.
+    """Return the paths that a worker may read before learner code runs: ``readable()`` and the folders of packages.
 
-    Such a folder can have any name: ``pip install --target`` installs into any folder, and PYTHONPATH names it.
+    A folder of packages can have any name, because ``pip install --target`` installs into any folder, which PYTHONPATH
+    then names.
     """
     around = dict.fromkeys(Path(p).parent for p in packages().values())
     installed = [str(folder) for folder in around if any(folder.glob("*.dist-info"))]

@@ -20,12 +20,13 @@ from grader.sandbox.scratch import empty
 from grader.sandbox.temporary import home, remove_own
 from grader.sandbox.tiers import NOTHING, Extra, command, environment
 
-# A launcher dies with the *thread* that started it (PR_SET_PDEATHSIG). This executor's thread never ends earlier than
-# the process.
+# A sandbox's launcher dies when the *thread* that started it ends (PR_SET_PDEATHSIG). The only thread of this executor
+# lives as long as the process.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
-# Processes that ``begin_ahead`` started and ``take`` has not returned yet, by their arguments.
+# Processes that ``begin_ahead`` started and ``take`` has not returned yet. The key has the arguments of ``_begin``.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
-# Living processes. The first part of a key is the number of the starting process, because forks inherit this table.
+# Living processes. The first part of a key is the number of the process that started them, because forked processes
+# inherit this table.
 _living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 

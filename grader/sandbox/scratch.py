@@ -33,10 +33,10 @@ def is_over_quota(folder: str) -> bool:
 
 
 def empty(root: str) -> bool:
-    """Delete the contents of a folder that other processes filled, with any depth, names and permissions.
+    """Delete the contents of a folder, which other processes may have given any depth, names and permissions.
 
-    Inner folders move up to the root before their outer folder is deleted, so that no path is too long for the system
-    or for a sandbox that resolves paths. Returns whether the folder is empty now; never raises.
+    Inner folders move up to ``root`` before their outer folder is deleted. So no path is too long for the system, or
+    for a sandbox that looks up paths itself. Returns whether the folder is empty now; never raises.
     """
     try:
         os.chmod(root, 0o700)
@@ -46,7 +46,7 @@ def empty(root: str) -> bool:
     try:
         todo = _folders_left(top)
         while todo:
-            with contextlib.suppress(OSError):  # the final listing shows whether files are left
+            with contextlib.suppress(OSError):  # the return value shows whether files are left
                 todo += _move_up(todo.pop(), top)
         return not os.listdir(top)
     except OSError:
@@ -77,6 +77,6 @@ def _folders_left(fd: int) -> list[str]:
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
-        except OSError:  # ``name`` is a folder, or an undeletable file that the caller cannot open as a folder
+        except OSError:  # a folder; or a file that cannot be deleted, and that the caller cannot open as a folder
             folders.append(name)
     return folders

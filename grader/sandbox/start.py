@@ -38,7 +38,7 @@ def _without_files(name: str) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # imports create no garbage; main enables collection again
+    gc.disable()  # imports create hardly any garbage; main enables garbage collection again
     admit(sys.argv[1].split(":"))
     from grader.sandbox.importing import few_looks
 

@@ -1,4 +1,6 @@
-"""The folder for all temporary folders of this process. If the process is killed, the next run removes the folder.
+"""One folder for all temporary folders of this process.
+
+If this process is killed, the next process of the grader removes the folder.
 
 A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a free lock
 shows that the folder's process has ended. Folders of other users and folders without a lock file stay.
@@ -16,7 +18,7 @@ from threading import Lock
 from grader.sandbox.scratch import empty
 
 PREFIX, LOCK = "shardlings-", "lock"
-_folders: dict[int, str] = {}  # by process number, because a forked process inherits this table
+_folders: dict[int, str] = {}  # the key is the process's number, because a forked process inherits this table
 _lock = Lock()
 
 
@@ -31,13 +33,13 @@ def home() -> str:
 
 def _made() -> str:
     folder = tempfile.mkdtemp(prefix=PREFIX)
-    with contextlib.suppress(ImportError, OSError):  # without fcntl (Windows) or locks, nothing is removed
+    with contextlib.suppress(ImportError, OSError):  # without fcntl (Windows) or locks, no later run removes the folder
         import fcntl
 
         path = os.path.join(folder, LOCK)
         lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}-new", path)  # rename only after locking, so that LOCK is locked while its process lives
+        os.rename(f"{path}-new", path)  # only now, so that a file named LOCK is never unlocked while its process lives
     return folder
 
 

@@ -31,7 +31,7 @@ from grader.wire.limits import (
 )
 
 TIERS = ("sandlock", "bwrap", "none")
-# Folders of this package that processes of each role can read.
+# The subfolders of ``grader`` that workers of each role can read.
 ROOMS = {
     "trace": ("wire", "sandbox", "learner"),
     "run": ("wire", "sandbox", "common", "runner"),
@@ -55,7 +55,7 @@ class Extra:
         serves: the module that answers requests in place of the role's module in SERVES.
         readable, writable: files and folders of this machine that the worker may read or write in addition.
         settings: environment variables.
-        unlimited: whether the process may reserve any amount of address space, as drivers do.
+        unlimited: whether the process has no limit on address space, because drivers reserve much of it.
     """
 
     platform: str = "cpu"
@@ -98,7 +98,7 @@ def _sandlock_problem() -> str:
 def _bwrap_problem() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed; apt-get install bubblewrap"
-    # Under bwrap, only the seccomp filter protects the keeper process from its child.
+    # Under bwrap, only the seccomp filter, which needs one of these architectures, protects the keeper from its child.
     if platform.machine() not in ARCHITECTURES:
         return f"bwrap needs one of {', '.join(ARCHITECTURES)}, this is {platform.machine()}"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
@@ -151,13 +151,13 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "MALLOC_ARENA_MAX": "4",  # by default, a process with many threads reserves too much memory on many cores
-        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forks on macOS, which are safe before JAX starts
+        "MALLOC_ARENA_MAX": "4",  # by default, glibc reserves too much memory for many threads on many cores
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forks on macOS, which are safe before JAX has a backend
     } | dict(extra.settings)
 
 
 def package(role: str, extra: Extra = NOTHING) -> list[str]:
-    """Return the paths in this package that a worker of this role must be able to read."""
+    """Return the paths in the package ``grader`` that a worker of this role must be able to read."""
     return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in (*ROOMS[role], *extra.rooms))]
 
 
@@ -178,7 +178,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command
-    if tier == "sandlock":  # learner code may read less than a worker needs to start
+    if tier == "sandlock":  # learner code may read fewer paths than the worker that starts it
         command += [":".join(needs.readable())] if role == "trace" else []
         readable = ":".join([*needs.listable(), *package(role, extra), *extra.readable])
         writable = ":".join([scratch, *extra.writable])

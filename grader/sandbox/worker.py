@@ -27,13 +27,13 @@ class WorkerDied(Exception):
     """The worker ended or stopped answering.
 
     Attributes:
-        reason: timeout, died or garbage.
+        reason: timeout, died, or garbage (the answer was no valid frame).
         stderr: the end of the worker's standard error.
-        phase: ``starting`` if no request was sent yet. Phases of a submission: ``asked`` (not touched yet) or
-            ``traced`` (learner code was running). Phases of a program: ``asked`` (being read), ``compiling`` or
-            ``executing``.
-        ours: whether the grader's own test program fails, as the learner's program did; True until the test program has
-            run (see ``Runner.run_or_try_again``).
+        phase: how far the worker was. ``starting``: no request was sent yet. For a submission, ``asked``: the child
+            has not started yet, and ``traced``: learner code may be running. For a program, ``asked``: the worker reads
+            the program, ``compiling`` or ``executing``.
+        ours: whether the grader, not the learner's program, is at fault. True until ``Runner.run_or_try_again`` has
+            found out, for example by running the grader's own test program.
         out_of_time: whether the worker used up the CPU time of its request. If not, a busy machine may be the cause of
             a timeout.
         killed: whether another process killed the worker, such as the kernel for lack of memory.
@@ -50,7 +50,7 @@ class Worker:
 
     Args:
         devices: number of simulated devices.
-        extra: access that the role alone does not give.
+        extra: access of the worker in addition to that of its role.
 
     Attributes:
         ready: whether the process accepts requests.
@@ -61,7 +61,7 @@ class Worker:
         self._retired = False
         self._phase = "starting"
         self._begun: processes.WorkerProcess | None = None
-        self._heard = 0  # length of standard error when the current request was made
+        self._heard = 0  # bytes of standard error when the current request was sent
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:
@@ -76,7 +76,7 @@ class Worker:
     def start(self) -> None:
         """Start the process without waiting until it is ready, so that several workers start in parallel.
 
-        Raises WorkerDied if the worker was retired.
+        Raises WorkerDied if ``retire`` was called.
         """
         if self._begun is None and not self._retired:
             self._begun = processes.take(self.role, self.tier, self.devices, self.limits, self.extra)
@@ -120,7 +120,7 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # A new worker answered the grader's test submission, so the learner's submission killed the old worker.
+            # A new worker answers the grader's test submission. So the learner's submission killed the old worker.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],
@@ -156,8 +156,8 @@ class Worker:
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
-        # Source texts are binary parts of the frame. In its JSON header, each byte could take six bytes, and the texts
-        # could exceed the header's limit.
+        # Source texts are binary parts of the frame. In the frame's JSON header, each byte could take six bytes, and
+        # the texts could exceed the header's limit.
         packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
         self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:
@@ -176,9 +176,11 @@ class Worker:
         self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0,
         stuck: Callable[[], None] | None = None, **more: Any,
     ) -> tuple[dict, list[bytes]]:  # fmt: skip
-        """Return one program's facts and outputs, and the ``cpu`` seconds that it took.
+        """Run a program. Return the worker's answer with the ``cpu`` seconds that the program took, and the outputs.
 
         Args:
+            ask: what the worker should do with the program.
+            program: the program's bytecode.
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
             stuck: called about once a second after the first ``WARN_SECONDS`` in which devices wait for each other.
             more: further fields of the request.
@@ -196,13 +198,13 @@ class Worker:
             self._phase = header["phase"]
 
     def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the worker's result for a formula, within the CPU limit of a program. Raises WorkerDied."""
+        """Return the worker's answer about a formula, within ``limits.run_seconds``. Raises WorkerDied."""
         self.await_ready()
         self.send(b"!" + frames.pack({"formula": request, "seconds": self.limits.run_seconds}))
         return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
 
     def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
-        """Return the answer of the process that parses submissions, within ``request["seconds"]`` of CPU time."""
+        """Return the answer of a worker that parses submissions, within ``request["seconds"]`` of CPU time."""
         self.await_ready()
         self.send(b"!" + frames.pack(request, [*data]))
         return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
@@ -297,8 +299,8 @@ class Worker:
     def kill(self) -> int:
         """End the process with its descendants. The next request starts a new process.
 
-        Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out. SIGKILL or
-        SIGTERM may come from this method.
+        Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out. If the
+        process had not ended before, the signal is SIGKILL or SIGTERM from this method.
         """
         begun, self._begun = self._begun, None
         if begun is None:

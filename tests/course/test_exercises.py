@@ -25,7 +25,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="no `exercise = Exercise"):
         course.exercise("a1_local_shape")
     (folder / "a1_local_shape.py").write_text("from grader.exercise import Exercise\nexercise = Exercise()\n")
-    with pytest.raises(CourseError, match="its docstring must be the statement"):
+    with pytest.raises(CourseError, match="its docstring must be the exercise's statement"):
         course.exercise("a1_local_shape")
     (folder / "a1_local_shape.py").write_text(
         '"""# T"""\nfrom grader.exercise import Exercise\nexercise = Exercise()\n\n1/0\n'
@@ -42,13 +42,13 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ("def one_way(I):", "def gather_time(I):", ": the name gather_time is declared twice"),
         ('    """it is whole"""\n', "", ": value has no docstring: write the text that learners read"),
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring: write the text that learners read"),
-        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring, which is its text"),
+        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring: write the question's text there"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
         ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]"),
         ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
         ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
-        ("# X1 Gather", "X1 Gather", ": its docstring must be the statement and start with '# Title'"),
+        ("# X1 Gather", "X1 Gather", ": its docstring must be the exercise's statement and start with '# Title'"),
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
     ],
 )  # fmt: skip
@@ -120,7 +120,7 @@ def test_several_courses_may_be_loaded_at_once(tmp_path: Path) -> None:
         ("from x1_gather import exercise", "from x2_other import exercise", ":7: ModuleNotFoundError: No module named 'x2_other'"),
         ("def one_way(I):", "def gather_time(I):", ":23: the name gather_time is declared twice"),
         ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is neither a check nor a misconception; declare it in "),
-        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS has another value in "),
+        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS has a different value in "),
         ("from x1_gather import exercise,", "from grader.exercise import Exercise\nfrom x1_gather import", ":11: NameError: name 'exercise' is not defined"),
     ],
 )  # fmt: skip

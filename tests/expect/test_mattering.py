@@ -169,8 +169,8 @@ def test_a_program_that_hangs_when_changed_fails_a_required_collective() -> None
     one = collective("permute", "x", number=0)
     hung = made_up(one, poison=Says(Fault("timeout", "the program did not finish within 60 s, twice")))
     assert reason(expect_collectives, hung, permute={"x": 1}) == (
-        "the grader runs the program again with other values in place of the results of its collectives: "
-        "the program did not finish within 60 s, twice"
+        "to see which collectives matter, the grader runs the program again with changed results of its collectives, "
+        "and this run fails: the program did not finish within 60 s, twice"
     )
     with pytest.raises(CannotSay):
         expect_collectives(made_up(one, poison=Says(Fault("broken", "no room"))), permute={"x": 1})

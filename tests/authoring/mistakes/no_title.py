@@ -1,5 +1,5 @@
 # Mistake: the statement has no title
-# Message: its docstring must be the statement and start with '# Title'
+# Message: its docstring must be the exercise's statement and start with '# Title'
 """Gather
 
 Every device gets the whole of A.
