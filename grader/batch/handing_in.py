@@ -1,4 +1,4 @@
-"""Find submission times: in the staff's ``submitted.csv`` or, if no line names the student, in the submission."""
+"""Find submission times: in the staff's file ``submitted.csv`` or, for students without a line, in the submission."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def times_of(
 
     Args:
         stated: the times in the staff's ``submitted.csv``.
-        modules: the modules that are graded now. Only these get times, because students may have changed the files of
-            other modules after those were graded.
+        modules: the modules that are graded now. Other modules get no times, because students may have changed their
+            files since these modules were graded.
         parsers: the parsers of archives and time stamps; by default, parsers in this process.
     """
     if course.config.late is None:

@@ -1,4 +1,7 @@
-"""Find wrong answers that are right for another student's numbers. Only the staff sees these answers."""
+"""Find wrong answers that are right for another student's numbers, and so may be copied. Only the staff sees them.
+
+In some courses, questions have different numbers for each student.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield (position, suspicion) for one question. Drawn numbers of only one question at a time are in memory."""
+        """Yield (position, suspicion) for one question. Only this question's numbers are drawn, to save memory."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

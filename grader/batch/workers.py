@@ -47,7 +47,7 @@ class Ended:
 
 
 class Children:
-    """The child processes that answer the requests to one file of a submission, one process at a time.
+    """The child processes that answer the requests to one file of a submission. Only one child runs at a time.
 
     Args:
         tracer: the worker that starts the children.
@@ -130,7 +130,7 @@ class Children:
                     body = frame.get("body", {})
                     if body.get("started"):
                         started = True
-                    elif body.get("loaded") and not loaded:  # learner code may forge a second "loaded"
+                    elif body.get("loaded") and not loaded:  # learner code may forge more such messages
                         loaded = True
                         self._notes = self._notes or load_notes(body.get("faults"))
                     elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
@@ -143,8 +143,8 @@ class Children:
     def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
-        When the child sleeps for the first time, the submission's turn stops counting (``Turns.asleep``). From then
-        until the child ends, the grader may grade another submission too.
+        From the first time that the child sleeps until it ends, this submission does not count as being graded
+        (``Turns.asleep``), so that the grader may grade one more submission.
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
@@ -162,8 +162,8 @@ class Workers:
 
     Attributes:
         limits: the limits of one submission.
-        store: keeps results over runs of the grader.
-        devices: devices that programs run on in addition to the simulated devices. The values of both are checked.
+        store: keeps results from one run of the grader to the next.
+        devices: devices that programs run on in addition to the simulated devices. Values from both are checked.
         asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
         processes: all workers.
     """
@@ -182,7 +182,7 @@ class Workers:
         return [self.tracer, *(worker for runner in self.runners for worker in runner.workers)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return a copy of these workers with one runner only: runner ``number``, modulo the number of runners."""
+        """Return a copy of these workers with only one of the runners: ``number`` modulo the number of runners."""
         one = copy(self)
         one.runners = [self.runners[number % len(self.runners)]]
         return one
@@ -227,7 +227,7 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return the runner for a request. Requests with equal task and mesh go to one runner, so its cache helps."""
+        """Return the runner for a request. All requests for a task on one mesh go to one runner, which has a cache."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
@@ -235,8 +235,8 @@ class Workers:
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     """Yield a thread pool for the block.
 
-    If the block raises an exception, queued work is cancelled. After an interruption (such as Ctrl-C), the pool does
-    not wait for running work.
+    If the block raises an exception, the pool cancels queued work. If the exception is an interruption (such as
+    Ctrl-C), the pool does not wait for running work either.
     """
     pool = ThreadPoolExecutor(threads)
     try:
@@ -247,11 +247,11 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-SLOW = 40.0  # seconds of work after which a submission is reported as slow
-AHEAD = 4  # queued submissions for each set of workers; more would fill the memory, fewer would leave workers idle
-SPARE = 12  # at most this many additional sets of workers; a sleeping submission may need a set (about 0.2 GB)
-# At most this many additional sets for each set of workers, because the wall time limit allows about 10 busy processes
-# for a core.
+SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
+AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
+SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
+# Limit of the spare sets for each submission that is graded in parallel, because the limit on wall time allows about 10
+# busy processes for a core.
 SPARE_EACH = 6
 
 T = TypeVar("T")
@@ -262,7 +262,7 @@ class Pool(Generic[T]):
 
     Args:
         every: one set for each submission that is graded in parallel.
-        spare: further sets, which ``each`` uses while children of other sets sleep.
+        spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
         sets: all sets of workers.
@@ -287,7 +287,7 @@ class Pool(Generic[T]):
             self._free.put(workers)
 
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
-        """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
+        """Call ``work`` for each name in a thread of a pool, and pass each result to ``done`` in the caller's thread.
 
         ``done`` gets results as they arrive. If several arrive at once, it gets them in the order of the names. If
         ``work`` raises an exception for one name, ``done`` gets the exception, and work on the other names continues.
@@ -315,7 +315,7 @@ class Pool(Generic[T]):
                     if seconds >= 2 * told.get(name, SLOW / 2):
                         told[name] = seconds
                         self.slow(name, seconds)
-                # A list, because ``wait`` returns a set without order.
+                # This loop does not use the result of ``wait``, because ``wait`` returns a set, which has no order.
                 for future in [one for one in running if one.done()]:
                     name, error = running.pop(future), future.exception()
                     done(name, error if isinstance(error, Exception) else future.result())
