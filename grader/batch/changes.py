@@ -32,8 +32,8 @@ SAID = {
     "isolation": "the isolation changed",
     "backend": "the devices changed",
 }
-NOT_SAID = "no known cause: the report on file does not record what it was graded with"
-FAILED_BEFORE = "the grader itself had failed before"
+NOT_SAID = "no known cause: the report on file does not record the course and versions that graded it"
+FAILED_BEFORE = "the grader itself failed in the earlier run"
 FAILS_NOW = "the grader itself failed in this run"
 NOTHING = "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"
 

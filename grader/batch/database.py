@@ -70,8 +70,8 @@ def resumable() -> Iterator[None]:
         raise CannotWrite(f"cannot write {error.filename}: {error.strerror}; {GO_ON}") from error
 
 
-GO_ON = "mend that and run the same command again; finished reports are kept"
-_DAMAGED = "restore it from a copy, or move it away: the next run then reads the files in reports/"
+GO_ON = "mend the cause and run the same command again; finished reports are kept"
+_DAMAGED = "restore the file from a copy, or move it away: the next run then reads the files in reports/"
 _SAID = {
     "SQLITE_FULL": "No space left on device",
     "SQLITE_READONLY": "no permission to write",
@@ -351,7 +351,7 @@ class Database:
             raise self._damaged(student) from None
 
     def _damaged(self, student: str) -> CourseError:
-        mend = f"take it out with shardlings drop {self.path.parent} {shlex.quote(student)}, and grade again"
+        mend = f"delete this report with shardlings drop {self.path.parent} {shlex.quote(student)}, and grade again"
         return CourseError(f"{self.path} holds a damaged report of {student}; {mend}")
 
 

@@ -171,7 +171,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = f"{IDLE_SECONDS:g} s of idle time (the limit after an exercise that did not finish)"
+        left = f"{IDLE_SECONDS:g} s of idle time (the limit once an exercise has reached its time limit)"
         return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "the process sent back more than 16 MiB",
@@ -353,7 +353,7 @@ def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
     if "too_large" in answer:
         needed, there = answer["too_large"]
         sizes = " of ".join(f"{n:.3g}" if n < 1000 else f"{n:,.0f}" for n in (needed / 2**30, there / 2**30)) + " GiB"
-        return Fault("memory", f"the program is too large for the chip: it needs {sizes} of its memory", ran=True)
+        return Fault("memory", f"the program is too large for the chip: it needs {sizes} of memory", ran=True)
     if "broken" in answer:
         return Fault("broken", f"the grader failed while it compiled this program: {str(answer['broken'])[:400]}")
     return replace(fault_of(answer["fault"]), ran=True)

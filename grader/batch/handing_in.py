@@ -57,7 +57,9 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         raise CourseError(f"{path} cannot be read: {error}") from None
     header = [name.strip().lower() for name in lines[0]] if lines else []
     if not {"student", "time"} <= set(header):
-        raise CourseError(f"{path}:1: no columns student and time; the header is student,time or student,time,module")
+        raise CourseError(
+            f"{path}:1: no columns student and time; write the header student,time or student,time,module"
+        )
     found: dict[tuple[str, str], Handed] = {}
     for number, line in enumerate(lines[1:], 2):
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}

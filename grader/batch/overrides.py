@@ -214,7 +214,7 @@ def _with_points_of_items(one: Override, target: ExerciseReport | Result) -> Ove
         return one
     rubric = {item.name: item.points for item in target.rubric} if isinstance(target, Result) else {}
     if not rubric:
-        raise CourseError("write points, because this line names no answer that is graded by items of a rubric")
+        raise CourseError("write points in place of items: only an answer that is graded by a rubric has items")
     for name in one.items:
         if name not in rubric:
             raise CourseError(f"the rubric has no item {name!r}, only {', '.join(rubric)}")

@@ -98,7 +98,7 @@ class Children:
         if not ended.loaded:
             self._failed_loads += 2 if late else 1
             if self._failed_loads >= 2:
-                fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
+                fault = ended_fault(ended.how, "the loading of your file", seconds)
                 self._replies |= dict.fromkeys(left, Reply(fault))
         elif late:
             self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))

@@ -26,7 +26,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
     """Write all files of a report folder. Without ``anew``, leave out pages that are up to date."""
     found = database.last_run()
     if found is None:
-        raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
+        raise CourseError(f"{folder} has no summary by this version of shardlings; run shardlings grade again")
     summary, integrity, absent = found
     with resumable():
         for name in ("reports", "students"):

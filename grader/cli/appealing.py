@@ -32,7 +32,7 @@ class AppealOptions:
     Attributes:
         student, check: the student and the check to judge again.
         paths: the submissions.
-        to: the folder with the report on file; None compares with no report.
+        to: the folder with the report on file, to compare with; None to compare with no report.
         html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.

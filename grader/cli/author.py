@@ -104,7 +104,7 @@ def verify(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the course: references, stubs, misconceptions, questions, and that nothing leaks."""
+    """Prove the course: try its references, stubs, misconceptions and questions, and check that nothing leaks."""
     found, chosen = to_prove(course, names)
     if rules:
         _list_rules(found, chosen)
@@ -142,7 +142,7 @@ def verify(
 
 
 def _list_rules(course: Course, names: Sequence[str]) -> None:
-    """Print the rules in these exercises' statements. Raises Exit if ``rule_problems`` finds a problem."""
+    """Print the rules in these exercises' statements. Raises Exit if ``rule_problems`` finds a problem in a rule."""
     problems = 0
     for name in names:
         exercise = course.exercise(name)

@@ -155,7 +155,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work is in a course without solutions: a learner could have written this course."""
+    """Raise CourseError if the work is in a course without solutions, which the work's author may have written."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "
@@ -170,7 +170,7 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return True if the folder has reports. Then a run may find that all submissions are graded already."""
+    """Return True if the folder has reports, so that perhaps no submission needs grading."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 

@@ -55,11 +55,11 @@ def watch(
     if not chosen:
         raise CourseError("there is no exercise to watch")
     place, first = work_in(found, work), chosen[0]
-    if len(chosen) == 1:  # load all exercises, so that the keys n and p can open them
+    if len(chosen) == 1:  # load all exercises, because the keys n and p open others
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)
-    begun = [beside_at(backend, processes, found, "none")]  # report impossible options before the screen is drawn
+    begun = [beside_at(backend, processes, found, "none")]  # raise errors before the screen is drawn
 
     def make() -> Grader:
         beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)
