@@ -67,7 +67,7 @@ class Change:
 
 
 def changes_of(old: Report, new: Report) -> list[Change]:
-    """Return the changes of a student's report, in this order: parts of the report, the bonus if it changed, the score.
+    """Return the changes of a student's report: first of its parts, then of the bonus if it changed, last of the score.
 
     Return [] if nothing changed. An exercise that is graded for the first time does not count as a change.
     """
@@ -110,7 +110,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return True if the report marks its bonus exercises. Reports of old versions of the grader have no marks."""
+    """Return True if the report says which of its exercises are a bonus. Reports of old versions do not say this."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 

@@ -2,8 +2,8 @@
 
 The tables of the database:
 
-- ``report``: a row for each student with the report as graded and, if it differs, the report that counts
-- ``made``: new reports, which do not count yet; the end of a run moves them into ``report``
+- ``report``: a row for each student with the report as graded and, if it differs, the report that counts for the grade
+- ``made``: new reports, which do not count for the grade yet; the end of a run moves them into ``report``
 - ``change``: the history of changed scores
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
 - ``roster``: the contents of the last roster with a column ``id`` that a command used
@@ -209,11 +209,11 @@ class Database:
     # -- reports
 
     def students(self) -> list[str]:
-        """Return the names of students with a report that counts, sorted."""
+        """Return the sorted names of the students who have a report in the table ``report``."""
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
     def reports(self) -> Iterator[Report]:
-        """Yield the reports that count, sorted by student. Only one report is in memory at a time."""
+        """Yield each student's report that counts for the grade, sorted by student. Only one is in memory at a time."""
         for student in self.students():
             if found := self.stored(student):
                 yield found.counts
@@ -227,7 +227,7 @@ class Database:
         return Stored(graded, graded if row[1] is None else self._unpacked(student, row[1]))
 
     def text(self, student: str) -> str:
-        """Return the JSON text of the student's report that counts: the text of the file ``reports/STUDENT.json``."""
+        """Return the student's report that counts for the grade, as the JSON text of ``reports/STUDENT.json``."""
         (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
         return self._inflated(student, data)
 
@@ -264,7 +264,7 @@ class Database:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Store ``new`` as the student's report, which counts from now on."""
+        """Replace the student's report by ``new``, which counts for the grade from now on."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)

@@ -42,7 +42,10 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of ``name`` in the source, if there is one, without parsing the source."""
+    """Yield the code of the last top-level definition of ``name`` in the source, if there is one.
+
+    The source is not parsed for this, because ``intake`` has found its definitions before.
+    """
     if found := definition(source, name):
         yield Code(*found)
 

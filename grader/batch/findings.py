@@ -76,11 +76,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Replies:
-    """All replies of one source.
+    """All replies of one source (a learner's file or notebook).
 
     Attributes:
-        each: one reply for each request, in order.
-        notes: errors that stopped the source while it was loaded.
+        each: one reply for each request, in the order of the requests.
+        notes: errors that occurred while the source was loaded.
         cpu: CPU seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
         source: the source, if this run of the grader traced it; None for replies from the cache.
@@ -203,7 +203,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
 
 def load_notes(faults: Any) -> list[str]:
-    """Return one line for each error that stopped the source while it was loaded."""
+    """Return one line for each error that occurred while the source was loaded."""
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):

@@ -166,7 +166,7 @@ class Grader:
         return self.devices.text if self.devices else "cpu"
 
     def fingerprint(self, submission: Submission, names: list[str], *, public: bool = False) -> str:
-        """Return SHA-256 over everything that the submission's report depends on."""
+        """Return SHA-256 over everything that the submission's report depends on, to find out-of-date reports."""
         return self.basis.fingerprint(submission, names, public=public)
 
     # These methods grade several submissions with shared processes.

@@ -66,9 +66,10 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """Copy the last run's summary, suspicions and absent students from an older version's files into the database.
+    """Copy three facts about the last run from an older version's files into the database.
 
-    Copy nothing if a file is missing or is in another version's format.
+    The facts are the summary, the suspicious answers and the students without a report. Copy nothing if a file is
+    missing or is in another version's format.
     """
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")

@@ -339,7 +339,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with bonus exercises marked as in the course now. Reports of old versions have no marks."""
+    """Return the report with the bonus exercises that the course has now. Reports of old versions name none."""
     if course is None:
         return report
     extension = {

@@ -31,7 +31,7 @@ class Trials(Protocol):
     """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers`` of the kind ``what``, one at a time, and return how far results move.
+        """Change the operations ``numbers`` of the kind ``what``, one at a time. Return how much the results change.
 
         The returned mapping is described in ``runner.poison.moved``. Raises WorkerDied.
         """

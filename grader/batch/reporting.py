@@ -25,7 +25,7 @@ class Judged:
 
     Attributes:
         evidence: programs and inputs that decided the results.
-        notes: errors that stopped the source while it was loaded.
+        notes: errors that occurred while the source was loaded.
     """
 
     name: str

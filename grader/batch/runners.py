@@ -118,7 +118,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return the header of a program's facts with the compiler's answer added; unchanged if the program did not run."""
+    """Return ``header``, a program's facts, with the compiler's answer added; unchanged if the program did not run."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)

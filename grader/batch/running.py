@@ -48,7 +48,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
 
 
 def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
-    """Trace one source and run its programs. Return (answers, errors that stopped the source while it was loaded)."""
+    """Trace one source and run its programs. Return (answers, errors that occurred while the source was loaded)."""
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
@@ -151,7 +151,7 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers``, one at a time, and return how far results move. Raises WorkerDied."""
+        """Change the operations ``numbers``, one at a time. Return how much the results change. Raises WorkerDied."""
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():

@@ -6,14 +6,14 @@
 
 The grader writes the files below from the database (``written``). If one is missing, the next run writes it again:
 
-- ``OUT/reports/<student>.json``: the student's report that counts
+- ``OUT/reports/<student>.json``: the student's report that counts for the grade
 - ``OUT/students/<student>.html``: the page about the student, for the student
 - ``OUT/<student>.html``: the page about the student, for the staff
 - ``OUT/grades.csv``, ``OUT/summary.json`` and ``OUT/index.html``: tables and a page about the class
 - ``OUT/integrity.json``: wrong answers that are right for another student's numbers; only for the staff
 - ``OUT/changes.csv`` and ``OUT/changes.html``: the history of changed scores
 
-One folder holds a course's grades. Reports of modules and students that a run does not grade still count.
+One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
 
 The database saves new reports about once a second. Reports count when the run ends: one transaction replaces all
 reports and adds the changes and the summary. A killed run loses only reports that were not saved yet. If the command is
@@ -68,7 +68,7 @@ class Folder:
         """Store the arguments. A ``with`` statement opens the folder.
 
         Args:
-            adjust: points given by hand and late penalties.
+            adjust: the adjustments of reports: points given by hand and late penalties.
             when: the time of this run, for the history of changes.
             dry: True to work on a copy of the database, and to write nothing to the folder.
         """
@@ -123,7 +123,7 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """Return the student's report as graded; None if the exercises ``names`` must be graded again.
+        """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
         They must be graded again if no report has a current fingerprint, or if one of their results is ``broken``. The
         returned report may come from a killed run.
@@ -140,7 +140,7 @@ class Folder:
         return None
 
     def _graded(self, student: str) -> Report | None:
-        """Return the student's report as graded, before adjustments; None if no report of the student counts."""
+        """Return the student's report without adjustments; None if no report of the student counts for the grade."""
         found = self.database.stored(student)
         return as_extensions_are(found.graded, self.course) if found else None
 
@@ -248,7 +248,7 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
 
 
 def on_file(folder: Path, student: str) -> Report | None:
-    """Return the student's report as graded; None if the student has no report."""
+    """Return the student's report without adjustments; None if the student has no report."""
     with reading(folder) as database:
         found = database.stored(student)
     return found.graded if found else None

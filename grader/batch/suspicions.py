@@ -48,7 +48,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield (position, suspicion) for one question. Only this question's numbers are drawn, to save memory."""
+        """Yield (position among all wrong answers, suspicion) for the wrong answers to one question."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

@@ -57,7 +57,7 @@ class Trace:
     Attributes:
         replies: the reply to each request. A request with hidden inputs gets the program that was traced for public
             inputs.
-        notes: errors that stopped the source while it was loaded.
+        notes: errors that occurred while the source was loaded.
         files: names of the source files that line numbers in programs refer to.
     """
 

@@ -50,7 +50,7 @@ class Judge:
 
         Args:
             answered: the submission's answers to the grader's requests.
-            workers: the workers on which misconceptions are run that were not run before.
+            workers: the workers that run a misconception if it was not run before.
             public: True if the submission is judged on public data only.
         """
         compared = paired(answered)
@@ -187,7 +187,8 @@ class References:
         """Return the answers of a misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: requests. Questions and requests with hidden inputs get no answer.
+            plan: requests. Questions and requests with hidden inputs get no answer. A misconception answers only the
+                requests to its own task.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
@@ -217,7 +218,7 @@ class References:
         return found.shown[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
-        """Keep known answers of a misconception, or of the reference (None), so that this object need not run it."""
+        """Keep known answers of a misconception, or of the reference (None), so that no run is needed to find them."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}

@@ -71,8 +71,8 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        - If a request ends its child, a new child gets only this request. If this child ends, too, the request gets a
-          fault.
+        - If a child ends before it has answered a request, a new child gets only this request. If the new child ends,
+          too, the request gets a fault.
         - If two children end while they load the source, all requests to the source get a fault.
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.

@@ -99,7 +99,7 @@ def _imported(name: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """The group of all commands. Messages about wrong options are printed without pydantic's prefix."""
+    """The group of all commands. Messages about wrong options are printed without the prefix that pydantic adds."""
 
     def __init__(self, **about: Any) -> None:
         super().__init__(**about)

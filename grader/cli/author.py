@@ -164,7 +164,7 @@ def mutants(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the checks: change each reference in many small ways, and require that a check fails."""
+    """Prove the checks: change each reference in many small ways, and require that a check fails for each change."""
     from grader.authoring.mutants import proving
     from grader.authoring.mutants.equivalents import equivalents
     from grader.authoring.mutants.making import mutants_of
