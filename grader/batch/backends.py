@@ -84,7 +84,7 @@ class Beside(NamedTuple):
 
 
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Return why a program did not finish on the devices (``found`` holds its results); '' if it finished."""
+    """Return why a program with the results ``found`` did not finish on the devices; '' if it finished."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 

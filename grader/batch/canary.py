@@ -123,7 +123,8 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
-    except Exception as error:  # an error of the grader counts as a failed solution, which stops the batch
+    # An error of the grader counts as a failed solution, which stops the batch.
+    except Exception as error:
         return f"cannot be graded on this machine ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
@@ -175,7 +176,8 @@ def remembered() -> list[str]:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
         return [str(key) for key in data["proved"]] if whole else []
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: the user has no home folder
+    # ``Path.home`` raises RuntimeError if the user has no home folder.
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):
         return []
 
 

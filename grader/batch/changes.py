@@ -182,7 +182,8 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Return why a verdict changed: name the inputs of grading, such as the course, that differ between two reports."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # ``basis`` has no backend if this is the CPU
+    # ``basis`` names the backend only if the backend is not the CPU.
+    parts = dict.fromkeys([*after.basis, "backend"])
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:

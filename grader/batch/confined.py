@@ -1,8 +1,8 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused and not graded, and the report says why. This includes files whose parts are too
-many, too long or nested too deeply: such a file never counts as a fault of the grader. After a large submission the
-grader starts a new process, so that the next submission can use all memory up to the limit.
+A file that exceeds a limit is refused and not graded, and the report says why. A file with too many parts, too long
+parts or too deeply nested parts is refused in this way, and never counts as a fault of the grader. After a large
+submission the grader starts a new process, so that the next submission can use all memory up to the limit.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ class Confined(Parsers):
     def member(self, data: bytes, number: int) -> bytes:
         about = {"number": self._number_of(data), "member": number}
         is_there, out = self._ask("member", about, [], FLAG)
-        if not is_there:  # the process is new, or it dropped this archive to save memory, so send the archive again
+        # If the process is new, or dropped this archive to save memory, send the archive again.
+        if not is_there:
             _, out = self._ask("member", about, [data], FLAG)
         return out[0]
 
@@ -182,7 +183,8 @@ class Confined(Parsers):
 
     def _number_of(self, data: bytes) -> int:
         for number, known in enumerate(self._archives):
-            if known == data:  # ``intake.times`` passes an archive again for each file in it
+            # ``intake.times`` passes an archive again for each file in it.
+            if known == data:
                 return number
         self._archives.append(data)
         return len(self._archives) - 1
@@ -231,7 +233,8 @@ def tier_for(isolation: str) -> str:
 @contextmanager
 def parsing(isolation: str = "auto") -> Iterator[Parsers]:
     """Yield parsers that run in a confined process with the requested isolation."""
-    if not hasattr(os, "fork"):  # Windows: only learners use the grader there, on their own files, without a sandbox
+    # On Windows, only learners use the grader, for their own files and without a sandbox.
+    if not hasattr(os, "fork"):
         yield Parsers()
         return
     with ParsingProcess(tier_for(isolation)) as process:

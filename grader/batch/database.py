@@ -99,7 +99,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """Two reports of a student: ``graded`` as the grader made it, and ``counts``, the report that counts.
+    """The report ``graded`` that the grader made about a student, and the report ``counts`` that counts for the grade.
 
     The report that counts also has points given by hand and late penalties. If there are none, both are one object.
     """
@@ -243,8 +243,8 @@ class Database:
     def make(self, graded: Report) -> None:
         """Save a new report, which does not count yet.
 
-        On a busy machine, saving one report can take longer than judging the submission again. So the database saves
-        several reports at once: TOGETHER seconds or more after the last save, and at the end of the run.
+        On a busy machine, saving one report can take longer than judging the submission again. So new reports wait in
+        memory, and the database saves them together when the last save is TOGETHER seconds ago, and at the run's end.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:

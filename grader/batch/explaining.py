@@ -60,7 +60,7 @@ def reference(exercise: Exercise) -> Source:
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls that the exercise's checks declare, of the task ``task`` or (None) of all tasks.
+    """Return the calls that the exercise's checks declare; with ``task``, only the calls of this task.
 
     A call runs a task's function on meshes. Raises CourseError if there are no calls.
     """
@@ -262,7 +262,8 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
         return laid_out(seen.operations, timing or Timing(wanted.on, None, wanted.profile)), ""
     except Failure as failure:
         return None, failure.reason
-    except ValueError as error:  # the mesh does not fit the slice
+    # A ValueError means that the mesh does not fit the slice.
+    except ValueError as error:
         return None, str(error)
 
 

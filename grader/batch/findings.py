@@ -131,7 +131,8 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    except UNREADABLE:  # for example, the answer is nested too deeply for JSON
+    # For example, RecursionError if the answer is nested too deeply for JSON.
+    except UNREADABLE:
         return Reply(OTHER_KIND)
 
 
@@ -284,9 +285,8 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         )
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(
-        len(results) != due for results in seen.outputs if due is not None
-    ):  # the learner may have forged the program's bytes
+    # The learner may have forged the program's bytes, so that the program returns too many or too few arrays.
+    if any(len(results) != due for results in seen.outputs if due is not None):
         return Fault("refused", "the program does not return the results and gradients of the call")
     return seen
 

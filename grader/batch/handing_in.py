@@ -20,7 +20,8 @@ from grader.intake.submission import Place, Submission, fingerprint, paths_of
 from grader.intake.times import STATED, handed_in_at
 from grader.reports.points import counted
 
-Stated = Mapping[tuple[str, str], Handed]  # keys: (student, module), or (student, EVERY) for all modules
+# The keys are (student, module), or (student, EVERY) for a time that holds for all modules.
+Stated = Mapping[tuple[str, str], Handed]
 COLUMNS = ("student", "time", "module")
 
 

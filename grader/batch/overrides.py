@@ -191,7 +191,8 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
     try:
         full = _in_full(one, exercises)
         return _with_points_of_items(full, _target(exercises[full.exercise], full.check))
-    except CourseError:  # not an error here: ``overridden`` reports unknown names
+    # This function ignores unknown names, because ``overridden`` reports them.
+    except CourseError:
         return one
 
 
@@ -289,7 +290,7 @@ class Adjustments:
     Attributes:
         config: the course's configuration, with the late policy and deadlines; None for no late penalties.
         overrides: the overrides of all students.
-        extension: a function that returns a student's extension.
+        extension: a function that returns the extra time of a student, by module.
         times: submission times of this run, by student and module.
         problems: (student, reason) for each override that needs review; complete after ``end``.
     """

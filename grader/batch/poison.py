@@ -139,5 +139,5 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
 
 
 def _bound(result: Sharded) -> float:
-    """Return the bound on a result's change, as a fraction of the result's largest value. Larger changes count."""
+    """Return the bound above which a result has changed, as a fraction of the result's largest value."""
     return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

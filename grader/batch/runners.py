@@ -13,7 +13,7 @@ from grader.course.loading import Course
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker, WorkerDied
 
-MOST_ASIDE = 3  # Workers that one runner may set aside at once. More need too much memory: about 0.4 GB for each.
+MOST_ASIDE = 3  # The most workers that one runner sets aside at once, because each takes about 0.4 GB of memory.
 Asleep = Callable[[], AbstractContextManager[None]]
 
 

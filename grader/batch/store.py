@@ -104,7 +104,9 @@ class Folder:
         self.taken = take_over(made, self.path)
 
     def _lock(self, stack: ExitStack) -> None:
-        import fcntl  # not at the top, because Windows lacks fcntl; grading needs a sandbox, which Windows lacks too
+        # This import is not at the top, because Windows lacks fcntl. Windows needs no lock, because a batch needs a
+        # sandbox, which Windows also lacks.
+        import fcntl
 
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
@@ -281,7 +283,8 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # the submission became unreadable during the run
+        # The submission became unreadable during the run.
+        except Unreadable as error:
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:

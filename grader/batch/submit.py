@@ -28,7 +28,7 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # A fixed date, so that equal files make equal zips.
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # All files in a zip get this date, so that equal files make equal zips.
 ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # Shared accounts.
 
 
@@ -68,7 +68,8 @@ def login() -> str:
     """Return the name of this account. Raises CourseError for a shared account or an account without a name."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
-    except (KeyError, OSError):  # the account does not exist
+    # ``getuser`` raises these errors if the account does not exist.
+    except (KeyError, OSError):
         name = ""
     if name in ("", *ANYBODY):
         account = f"the account {name!r} is not a student's" if name else "this account has no name"

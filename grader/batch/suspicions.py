@@ -22,7 +22,7 @@ class Suspicions:
     def __init__(self, course: Course) -> None:
         self._course = course
         self._drawn = course.config.variants.mode == "per_student"
-        # (exercise, question) -> (position among all wrong answers, student, answer)
+        # (exercise, question) -> (position among all wrong answers, student, answer) of each wrong answer.
         self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
         self._count = 0
 

@@ -155,7 +155,8 @@ def _step(answer: Answered) -> int | None:
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # not reported here, because the checks that use the time report this error
+    # The error is not reported here, because the checks that use the time report it.
+    except Exception:
         return None
 
 

@@ -130,10 +130,12 @@ class Children:
                     body = frame.get("body", {})
                     if body.get("started"):
                         started = True
-                    elif body.get("loaded") and not loaded:  # learner code may forge more such messages
+                    # Learner code may forge further messages "loaded". Only the first message counts.
+                    elif body.get("loaded") and not loaded:
                         loaded = True
                         self._notes = self._notes or load_notes(body.get("faults"))
-                    elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
+                    # Accept each answer only once, and only in order.
+                    elif left and body.get("number") == len(chosen) - len(left):
                         i = left.pop(0)
                         self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
@@ -182,7 +184,7 @@ class Workers:
         return [self.tracer, *(worker for runner in self.runners for worker in runner.workers)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return a copy of these workers with only one of the runners: ``number`` modulo the number of runners."""
+        """Return a copy of these workers that uses only one of the runners, chosen by ``number``."""
         one = copy(self)
         one.runners = [self.runners[number % len(self.runners)]]
         return one

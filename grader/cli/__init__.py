@@ -30,13 +30,15 @@ FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 LONG = 1000  # Characters. No command's summary is as long, so --help shows each summary whole.
 VALUE_ERROR = "Value error, "
-READERS = {  # the groups of commands in --help, in order, by the people who use them; with the commands of wings
+# The groups of commands in --help, in order. Each group is for one kind of reader, and includes commands of wings.
+READERS = {
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
     "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
     "Authors": ("new", "build", "verify", "mutants", "publish"),
     "Machine": ("doctor", "docs", "chip"),
 }
-COMMANDS = {  # the commands that no wing adds, and the functions that are imported for them when they run
+# The commands that no wing adds. The function of a command is imported when the command runs.
+COMMANDS = {
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",

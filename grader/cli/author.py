@@ -34,7 +34,7 @@ Seeds = Annotated[
         "--seeds",
         min=1,
         max=1000,
-        help="number of course seeds with which to prove the course, such as the seeds of future terms",
+        help="how many course seeds to prove the course with, for example one for each future term",
     ),
 ]
 
@@ -72,7 +72,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
     for path in unlisted:
         say(f"{path.as_posix()} is not listed in course.yaml, so it is not an exercise")
     if done.left:
-        text = "to replace edited files and keep them in exercises.bak/: shardlings build --force"
+        text = "to replace edited files, and move them to exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)
     elif not done.changed and not done.unusable:
         out.print("exercises/ is current")
@@ -205,7 +205,9 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
         for problem in proof.problems:
             say(f"    {clean(problem, 400)}")
         for name in proof.unproven:
-            out.print(f"    no wrong solution proves that the check {name} can fail", markup=False, highlight=False)
+            out.print(
+                f"    no misconception names the check {name}, and no mutant fails it", markup=False, highlight=False
+            )
     for module in course.config.modules if len(proofs) > 1 else ():
         if module.exercises and set(module.exercises) <= rows.keys():
             sums = map(sum, zip(*(rows[name] for name in module.exercises), strict=True))
@@ -237,7 +239,7 @@ def _row(name: str, counts: list[float]) -> str:
 
 def new(
     name: Annotated[
-        str, typer.Argument(help="the new MODULE/EXERCISE, such as 03_matmuls/c6_batched, or the word course")
+        str, typer.Argument(help="MODULE/EXERCISE to start, such as 03_matmuls/c6_batched; for a new course: course")
     ],
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,

@@ -43,7 +43,7 @@ def only_problems(quiet: bool) -> Iterator[None]:
 
 
 def tell(what: str, text: object) -> None:
-    """Print the line ``WHAT: TEXT`` on stderr. Results go to stdout."""
+    """Print ``what``, a colon and ``text`` as one line on stderr. Results, in contrast, go to stdout."""
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)

@@ -75,7 +75,7 @@ def explain(
     course: CourseOption = None,
     student: Student = "",
     solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution's function, even if I wrote mine")
+        bool, typer.Option("--solution", help="use the solution's function, even if I wrote my own")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -94,11 +94,11 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # then also print lines for authors to copy into checks
+    for_author = solution and not mesh and not dims  # authors who explain the solution also get lines for checks
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # a measured time is only compared with a timeline
+        devices.times = bool(on)  # measure times only if there is a timeline to compare them with
     with (
         own_grader(found, tier, devices) as grader,
         busy("tracing and reading the exercise's programs, which takes some seconds", quiet=as_json),
@@ -233,7 +233,9 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             print_explained(program, out)
             out.print()
         if lines.get(task):
-            out.print("lines to copy into checks; their limits fit these meshes and hidden inputs' sizes:", style="dim")
+            out.print(
+                "lines to copy into checks; their limits fit these meshes and the sizes of hidden inputs:", style="dim"
+            )
             for line in lines[task]:
                 say(f"    {line}")
             out.print()

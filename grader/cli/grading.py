@@ -100,7 +100,8 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # without --json, the printed summary has this warning
+        # Without --json, the printed summary contains this warning.
+        if course.seed_problem and options.as_json:
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
@@ -266,7 +267,8 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    if folder.dry:  # a complete summary would push the list of changes off the screen
+    # After a dry run, a complete summary would push the list of changes off the screen.
+    if folder.dry:
         print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:

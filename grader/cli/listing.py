@@ -101,7 +101,8 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     hints = hints_of(exercise, only, hint)
-    if only in exercise.tasks:  # a task is shown with its whole exercise, unlike a question
+    # A task, unlike a question, is shown with its whole exercise.
+    if only in exercise.tasks:
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None

@@ -106,7 +106,7 @@ def count_devices(devices: int) -> MachineCheck:
     text = (
         counted(found, "simulated device")
         if found >= devices
-        else f"{counted(found, 'simulated device')}, the course asks for {devices}"
+        else f"{counted(found, 'simulated device')}, but the course needs {devices}"
     )
     return MachineCheck("devices", found >= devices, text, needed=True)
 

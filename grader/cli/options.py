@@ -30,7 +30,7 @@ AtATime = Annotated[
     int | None,
     typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: one for each core]"),
 ]
-NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache; see SHARDLINGS_CACHE")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache of results")]
 RosterOption = Annotated[
     Path | None,
     typer.Option(
@@ -147,7 +147,7 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return the folder of the learner's work: ``work``, or the default folder. Raises CourseError if it is missing."""
+    """Return ``work``; if it is None, the default folder of a learner's work. Raises CourseError if that is missing."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")

@@ -98,7 +98,7 @@ def appeal(
 
 def doctor(
     attack: Annotated[
-        bool, typer.Option("--attack", help="run the attack corpus and print what each attack gained")
+        bool, typer.Option("--attack", help="run the project's attacks on the grader and print what each gained")
     ] = False,
     isolation: Isolation = "auto",
     jobs: Jobs = 2,

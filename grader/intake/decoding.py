@@ -65,7 +65,8 @@ def parsed(text: str) -> ast.Module | None:
     """Return the syntax tree of Python source; None if Python cannot parse ``text``."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # no warnings about a learner's code, such as for "\d"
+            # Python would print warnings about a learner's code, for example about "\d".
+            warnings.simplefilter("ignore")
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -41,7 +41,7 @@ def _listed_cells(text: str) -> list[Any]:
     if isinstance(document, dict):
         if isinstance(document.get("cells"), list):
             return document["cells"]
-        sheets = document.get("worksheets")  # notebooks of version 3 and before
+        sheets = document.get("worksheets")  # notebooks of format version 3 and before have worksheets
         if isinstance(sheets, list):
             lists = [s.get("cells") for s in sheets if isinstance(s, dict)]
             return [cell for cells in lists if isinstance(cells, list) for cell in cells]
@@ -244,7 +244,8 @@ def _replacement(text: str, start: int) -> str | None:
     whole = text[start : _end_of(_TO_LINE_END, text, start)]
     first, *more = whole.split("\n")
     if re.match(r"%time[ \t]+\S", first):
-        return whole[len("%time") :].lstrip(" \t")  # %time runs the rest of its line
+        # The magic %time runs the rest of its line, so keep the rest.
+        return whole[len("%time") :].lstrip(" \t")
     stand_in = "pass"
     if assignment:
         names = [name.strip(" \t*") for name in assignment["names"].split(",")]

@@ -101,7 +101,8 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
 
     A file that a learner changed is better than an unchanged file. Among such files, the lowest rank is best.
     """
-    if len(rivals) < 2:  # usual, and then no fingerprint is computed
+    # If there is only one candidate, which is usual, no fingerprint is computed.
+    if len(rivals) < 2:
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
     return [best, *(c for c in rivals if c is not best)]

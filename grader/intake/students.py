@@ -63,7 +63,8 @@ def find_submissions(
     aside: dict[str, str] = {}
     places: dict[str, dict[str, Path]] = {}
     for path in map(Path, paths):
-        if not os.path.exists(path):  # unlike Path.exists, os.path.exists never raises
+        # Unlike Path.exists, os.path.exists never raises an exception.
+        if not os.path.exists(path):
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for name, place in _students_at(path, exercises, notes, aside, parsers or Parsers()):
             student = composed(login(composed(name)))
@@ -248,4 +249,5 @@ def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) ->
         names = (file.stem for file in islice(files, limits.MAX_FILES))
         return any(best_match(name, exercises).quality != Quality.NONE for name in names)
     except Unreadable:
-        return True  # so that ``read`` reads this folder and reports that it is unreadable
+        # Return True, so that ``read`` reads this folder and reports that it is unreadable.
+        return True

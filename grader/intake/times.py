@@ -60,7 +60,8 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
             return stamped, STAMP
         time = archive.times.get(name) if archive.is_dated else None
         return (datetime(*time).astimezone(), ZIPPED) if time and time[0] > NO_TIME else None
-    except (Refused, Unreadable, ValueError, OverflowError, OSError):  # dates in an archive may be invalid
+    # Some of these errors mean that a date in the archive is invalid.
+    except (Refused, Unreadable, ValueError, OverflowError, OSError):
         return None
 
 

@@ -106,5 +106,6 @@ class _Round:
 def _done(name: str, work: Work, grader: Grader, began: float) -> Done:
     try:
         return Done(name, work(grader), None, time.monotonic() - began)
-    except Exception as error:  # go on, because the next check may succeed
+    # Go on after an error, because the next check may succeed. The screen shows the error.
+    except Exception as error:
         return Done(name, None, error, time.monotonic() - began)

@@ -177,7 +177,8 @@ class WatchSession:
         if self.source is None:
             return ""
         path = self.place if self.place.is_file() else self.place / self.source.name
-        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # a file in an archive is not near
+        # For a file in an archive, ``path.is_file()`` is False.
+        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())
         return os.path.relpath(path) if near else self.source.name
 
     def reset(self) -> Path:

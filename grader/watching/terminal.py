@@ -42,7 +42,8 @@ def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterato
             yield True
     finally:
         done.set()
-        with contextlib.suppress(Exception):  # the terminal may have disappeared
+        # Setting the modes raises an error if the terminal has disappeared.
+        with contextlib.suppress(Exception):
             termios.tcsetattr(fd, termios.TCSADRAIN, before)  # pyright: ignore[reportOptionalMemberAccess]
 
 
