@@ -27,7 +27,7 @@ def nbgrader_init(
     folder: Annotated[Path, typer.Argument(help="the nbgrader course folder to make or to update")],
     course: CourseOption = None,
 ) -> None:
-    """Make a course folder for nbgrader, with one assignment per module, which shardlings grades."""
+    """Make a course folder for nbgrader, with one assignment per module. Shardlings grades these assignments."""
     from grader.integrations.nbgrader import folder as folders
     from grader.reports.points import counted
 

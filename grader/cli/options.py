@@ -95,7 +95,10 @@ class BackendChoice(NamedTuple):
 
 
 def from_wing(name: str) -> Any:
-    """Return an option that a wing adds. Without the wing, the option is not in ``--help`` and raises WingError."""
+    """Return an option that a wing, an optional part of the project, adds.
+
+    Without the wing, the option is not in ``--help``, and its use raises WingError.
+    """
 
     def missing(given: str) -> None:
         raise wing.missing(name, wing.WING_OF[name])

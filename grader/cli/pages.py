@@ -96,7 +96,7 @@ def _hidden(hidden: Anonymous, database: Database, students: Sequence[str]) -> I
 
 
 def names_in(path: Path) -> dict[str, str]:
-    """Return each student's pseudonym from an earlier run; {} if ``path`` is missing. Raises CourseError if damaged."""
+    """Return each student's pseudonym from an earlier run; {} without a file. Raises CourseError for a damaged file."""
     if not path.exists():
         return {}
     try:

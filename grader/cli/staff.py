@@ -166,7 +166,7 @@ def drop(
         list[str], typer.Argument(metavar="STUDENT...", help="the students to take out, as grades.csv names them")
     ],
 ) -> None:
-    """Take students out of OUT: their reports and pages. Grade the students again to bring the reports back."""
+    """Delete students' reports and pages from OUT. Grade the students again to bring the reports back."""
     from grader.batch.dropping import drop as take_out
 
     take_out(folder, students)

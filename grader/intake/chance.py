@@ -24,7 +24,8 @@ PLAIN = frozenset(
 def could_differ(tree: ast.Module) -> bool:
     """Return True if the code uses a name that could change the code's answer in another run.
 
-    The check is meant for honest code. Hiding random numbers from this check gives a student only a second try.
+    The check is meant for honest code. A student who hides random numbers from this check gains only one more run of
+    the code, which may give a different answer.
     """
     return not _named(tree).isdisjoint(NAMES)
 
@@ -57,7 +58,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the parts of dotted names in an import, except names of JAX modules with seeded randomness."""
+    """Return the parts of dotted names in an import, without ``random`` in JAX's module ``jax.random``."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

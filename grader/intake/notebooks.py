@@ -126,7 +126,7 @@ def code_texts(cells: Sequence[Any]) -> Iterator[str | None]:
 
 
 def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
-    """Return the exercises of all calls ``check("c3")`` in a cell."""
+    """Return the exercises that a cell checks, with calls such as ``check("c3")``."""
     exercises = tuple(exercises)
     found: list[str] = []
     for called in dict.fromkeys(_CHECK.findall(text)):
@@ -208,7 +208,7 @@ def without_line_magics(text: str, left_out: list[str]) -> str:
     """Replace line magics by Python, but only where a statement begins, not in strings or brackets.
 
     Args:
-        left_out: the function adds the first line of each replaced magic.
+        left_out: a list to which the function adds the first line of each replaced magic.
     """
     done: list[str] = []
     at = 0

@@ -17,7 +17,7 @@ decides between these files, and so on:
 7. the shallowest, then the shortest, then the alphabetically first path.
 
 A note names the files that were not used, and the file that was used. A ``.py`` file or notebook may be named after
-an exercise, or after a module. A file named after a module serves all exercises of the module.
+an exercise, or after a module. A file named after a module is a candidate for all exercises of the module.
 """
 
 from __future__ import annotations

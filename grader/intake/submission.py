@@ -1,4 +1,4 @@
-"""One learner's submission as sources, which are chunks of code; and the errors of reading a submission."""
+"""One learner's submission, as sources that consist of chunks of code, and the errors of reading a submission."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Refused(Exception):
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:
-    """Return the files or folders of a place."""
+    """Return the paths of a submission, which may be one path or several, as a tuple."""
     return place if isinstance(place, tuple) else (place,)
 
 
