@@ -44,7 +44,7 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 def code_of(source: Source, name: str) -> Iterator[Code]:
     """Yield the code of the last top-level definition of ``name`` in the source, if there is one.
 
-    The source is not parsed for this, because ``intake`` has found its definitions before.
+    The source is not parsed again, because its facts (``Chunk.facts``) say where each definition is.
     """
     if found := definition(source, name):
         yield Code(*found)

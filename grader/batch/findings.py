@@ -213,7 +213,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports. Its kind is never ``broken``: that means a grader's fault."""
+    """Return the fault that an untrusted process reports. Its kind is never ``broken``, the kind of grader's faults."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")

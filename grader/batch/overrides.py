@@ -12,9 +12,9 @@ regrade applies that file again:
 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-The grader reports an entry for review if its own points have changed since the override. So an entry may record the
-grader's points at that time, as ``graded: 0``. If an entry has no ``graded``, the report records the grader's points
-when the grader first uses the entry.
+The grader reports an entry for review if the points that the grader gives have changed since the override. So an entry
+may record the grader's points at the time of the override, as ``graded: 0``. If an entry has no ``graded``, the report
+records the grader's points when the grader first uses the entry.
 """
 
 from __future__ import annotations

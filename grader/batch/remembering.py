@@ -221,7 +221,7 @@ class Store:
             self.cache.put(self.keys.source(source), b"")
 
     def afresh(self) -> Store:
-        """Return a store that makes every value anew, and keeps it in this store's cache."""
+        """Return a store that makes every value anew, and puts the new values into this store's cache."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:

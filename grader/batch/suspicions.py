@@ -1,6 +1,6 @@
-"""Find wrong answers that are right for another student's numbers, and so may be copied. Only the staff sees them.
+"""Find wrong answers that are right for another student's numbers, and so may be copied from this student.
 
-In some courses, questions have different numbers for each student.
+In some courses, questions have different numbers for each student. Only the staff sees the answers that are found.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def verify(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the course: try its references, stubs, misconceptions and questions, and check that nothing leaks."""
+    """Prove the course: try its references, stubs, misconceptions and questions, and check that no solution leaks."""
     found, chosen = to_prove(course, names)
     if rules:
         _list_rules(found, chosen)
@@ -244,7 +244,7 @@ def new(
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
-    """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify unchanged."""
+    """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify before any edit."""
     if name == "course":
         if folder is None:
             raise scaffold.ScaffoldError("name a folder for the course: shardlings new course FOLDER")

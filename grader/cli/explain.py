@@ -197,8 +197,8 @@ def own_source(
 ) -> Source:
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
-    The work may be in the folder of a course without solutions, which its author could have written. If the work runs
-    in a sandbox and the user named no course, such a course is refused.
+    The work may be in the folder of a course without solutions. Then the author of the work could have written this
+    course. So the course is refused if the work runs in a sandbox and the user named no course.
 
     Args:
         named: the value of ``--course``; None if the user named no course.
