@@ -250,7 +250,7 @@ def _measured(answer: Answered, backend: str) -> str:
     simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"{show_seconds(typical)} a call on {backend}, the median of {len(seen.measured)} rounds"
     return (
-        f"{took}; the middle half of the rounds differ by at most {(high - low) / typical:.0%} of the median{simulated}"
+        f"{took}; the range of the middle half of the rounds is {(high - low) / typical:.0%} of the median{simulated}"
     )
 
 

@@ -76,7 +76,9 @@ def decide_again(options: AppealOptions) -> int:
         return Grader(found, tier, **beside._asdict())
 
     by_hand = read_overrides(to) if to else ()
-    with busy(f"deciding {check} again from scratch: some seconds for each function", quiet=options.as_json):
+    with busy(
+        f"deciding {check} again from scratch, which takes some seconds for each function", quiet=options.as_json
+    ):
         decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
     if options.as_json:
         print_json(

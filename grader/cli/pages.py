@@ -31,12 +31,12 @@ NAMES = "pseudonyms.json"
 def pages(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="write pseudonyms for names, into OUT/anonymous")
+        bool, typer.Option("--anonymous", help="write pages with pseudonyms, not names, into OUT/anonymous")
     ] = False,
     to: Annotated[Path | None, typer.Option("--to", help="folder for the pages of --anonymous")] = None,
     roster: RosterOption = None,
 ) -> None:
-    """Write all files of OUT anew from its database: reports, pages and tables; nothing is graded."""
+    """Write all files of OUT anew from its database: reports, pages and tables. The command grades nothing."""
     if to is not None and not anonymous:
         raise CourseError("--to needs --anonymous: only anonymous pages may be in a different folder than OUT")
     students = export.students_in(folder)
