@@ -166,8 +166,8 @@ def test_a_person_picks_items_and_students_see_those(report: Report) -> None:
     ("check", "items", "problem"),
     [
         ("a1_heat/heat_clear", ["onse"], "the rubric has no item 'onse', only names, once; the line does nothing"),
-        ("a1_heat/heat_value", ["once"], "write points, because this line names no answer that is graded by items of a rubric; the line does nothing"),
-        ("a1_heat", ["once"], "write points, because this line names no answer that is graded by items of a rubric; the line does nothing"),
+        ("a1_heat/heat_value", ["once"], "write points in place of items: only an answer that is graded by a rubric has items; the line does nothing"),
+        ("a1_heat", ["once"], "write points in place of items: only an answer that is graded by a rubric has items; the line does nothing"),
     ],
 )  # fmt: skip
 def test_unknown_items_of_a_rubric_are_reported(report: Report, check: str, items: list[str], problem: str) -> None:

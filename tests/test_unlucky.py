@@ -146,7 +146,7 @@ def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, mo
         name = str(failure.value).removeprefix(f"cannot write {out}/").split(":")[0]
         assert name in wanted.keys() - written.keys()
         assert str(failure.value).endswith(
-            f"{name}: No space left on device; mend that and run the same command again; finished reports are kept"
+            f"{name}: No space left on device; mend the cause and run the same command again; finished reports are kept"
         )
         assert grade(grader, work, out) == {}
         assert files(out) == wanted
@@ -185,7 +185,9 @@ exit $code
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300)
     line = one_line(done)
     assert line.startswith(f"shardlings: cannot write {out}/")
-    assert line.endswith("No space left on device; mend that and run the same command again; finished reports are kept")
+    assert line.endswith(
+        "No space left on device; mend the cause and run the same command again; finished reports are kept"
+    )
     half = files(first)
     assert half.items() < wanted.items() and not list(first.rglob(".tmp-*"))
     assert files(then) == wanted
@@ -204,7 +206,7 @@ def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
     assert one_line(done).startswith(
         f"shardlings: cannot write {out}/grades.sqlite: the disk failed, or a quota is used up"
     )
-    assert "; mend that and run the same command again" in done.stderr
+    assert "; mend the cause and run the same command again" in done.stderr
     assert files(out) == {}
 
 
@@ -553,7 +555,7 @@ def test_broken_results_are_graded_again_by_the_same_command(
     before = times(out)
     assert grade(grader, work, out) == {} and scores(out) == wanted
     told = (out / "changes.csv").read_text()
-    assert "ada,x1_gather/value,0,1,1,broken -> passed; the grader itself had failed before" in told
+    assert "ada,x1_gather/value,0,1,1,broken -> passed; the grader itself failed in the earlier run" in told
     assert times(out)["cy.json"] == before["cy.json"]
 
 
@@ -600,7 +602,7 @@ def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
     (lost,) = findings(workers, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
     reason = "it was killed, for example because it used more memory than allowed"
-    assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {reason}")
+    assert lost == Fault("crashed", f"the loading of your file ended the process: {reason}")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 

@@ -1,7 +1,8 @@
-"""Interfaces to real devices, to compilers for absent chips, and to other machines that grade.
+"""Interfaces to real devices, to compilers for chips that this machine lacks, and to other machines that grade.
 
-The packages in ``wings`` implement these interfaces. Their implementations do not change the facts that the grader
-reads from a program. A compiler adds the layouts and collectives of its schedule to these facts.
+The packages in ``wings`` implement these interfaces. Real devices and other machines do not change the facts that the
+grader reads from a program, such as its collectives. A compiler adds two facts from its schedule: how results are laid
+out on the chips, and which collectives the compiler inserted.
 """
 
 from __future__ import annotations
@@ -83,11 +84,14 @@ class Beside(NamedTuple):
 
 
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Return why a program did not finish on the devices; '' if it finished."""
+    """Return why a program with the results ``found`` did not finish on the devices; '' if it finished."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """Return the simulated devices' results without values. Access to a value raises NotHere with the text ``why``."""
+    """Return copies of the simulated devices' results from which no value can be read.
+
+    The copies have the shapes and layouts of the results. Reading a value raises NotHere with the text ``why``.
+    """
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

@@ -20,11 +20,11 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for a folder without a file for ``asked``. The error names the files that cannot be read.
+    """Return the error for a submission that has no file for ``asked``. The error lists the files that were not read.
 
     Args:
         asked: the exercise or module that the user named.
-        first: the exercise for which the error names an example file.
+        first: an exercise; the error gives the name of its file as an example.
     """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"looked for {first}.py, {module}.ipynb and similar names")
@@ -32,7 +32,7 @@ def nothing_of(asked: str, first: str, module: str, submission: Submission, plac
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
-    """Grade the exercises ``names``. Exercises that the learner did not change count as not handed in."""
+    """Grade the exercises ``names``. An exercise counts as not handed in if the learner did not change its file."""
     course = grader.course
     untouched = {source for source in set(submission.sources.values()) if is_untouched(course, source)}
     begun = [name for name in names if submission.sources.get(name) not in {None, *untouched}]

@@ -1,9 +1,9 @@
 """The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
-The grader, sandbox tier and workers are those that grade submissions. The file
+The canary uses the grader, sandbox tier and workers that then grade the submissions. The file
 ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) has a key for each solution that got full marks. A
-key covers the course's content, the versions of all software that affects a verdict, the tier and the host. Without
-the file the canary runs again, which takes a second or two for each module.
+key is a digest of the course's content, the versions of all software that affects a verdict, the tier and the host. A
+solution is graded only if the file lacks its key. Grading takes a second or two for each module.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Ignore the name of a finished exercise. Callers that show no progress use this default."""
+    """Do nothing: the default of the argument ``step``, for callers that show no progress."""
 
 
 class CanaryFailed(CourseError):
@@ -45,7 +45,7 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises whose solutions this machine must still grade.
+    """Return those of the exercises ``names`` whose solutions did not yet get full marks on this machine.
 
     If other machines grade the submissions, return [], because those machines also grade the solutions.
     """
@@ -58,8 +58,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that have not yet got full marks on this machine. Raises CanaryFailed.
 
-    Solutions are traced and run without the cache, with one exception. If a solution got full marks before for equal
-    requests, with this grader and on this machine, its answers may come from the cache.
+    The grader traces and runs each solution without the cache, with one exception. If the solution got full marks
+    before, on this machine and with this version of the grader, and the grader's requests to it are unchanged, its
+    answers may come from the cache.
 
     Args:
         step: called with the name of each finished exercise.
@@ -75,7 +76,9 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
 
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
-    """Grade the solutions of the exercises ``names`` now. Return '', or one line with the fault and the remedy.
+    """Grade the solutions of the exercises ``names`` now.
+
+    Return '' if all solutions get full marks. Otherwise return one line that names a failed solution and the remedy.
 
     Args:
         step: called with the name of each finished exercise.
@@ -120,7 +123,8 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
-    except Exception as error:  # an error of the grader stops the batch
+    # An error of the grader counts as a failed solution, which stops the batch.
+    except Exception as error:
         return f"cannot be graded on this machine ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
@@ -129,7 +133,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
     return f"gets {report.earned:g} of {counted(report.points, 'point')} on this machine{why}"
 
 
-# -- remembered successes ----------------------------------------------------------------------
+# -- keys of solutions that got full marks ------------------------------------------------------
 
 
 def _environment(grader: Grader) -> str:
@@ -172,7 +176,8 @@ def remembered() -> list[str]:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
         return [str(key) for key in data["proved"]] if whole else []
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: the user has no home folder
+    # ``Path.home`` raises RuntimeError if the user has no home folder.
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):
         return []
 
 

@@ -1,7 +1,8 @@
-"""Find the score changes of a regrade, with their reasons. The grader shows changes before new reports count.
+"""Find the score changes of a regrade, with their reasons.
 
-The database keeps all changes of all regrades, which are the history. ``OUT/changes.csv`` lists the history oldest
-first, ``OUT/changes.html`` newest first.
+The grader prints the changes of a run before the run's new reports replace the old reports. The *history* is the list
+of the changes of all regrades, which the database keeps. The file ``OUT/changes.csv`` shows the history with the oldest
+regrade first, and the page ``OUT/changes.html`` with the newest regrade first.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ SAID = {
     "isolation": "the isolation changed",
     "backend": "the devices changed",
 }
-NOT_SAID = "no known cause: the report on file does not record what it was graded with"
-FAILED_BEFORE = "the grader itself had failed before"
+NOT_SAID = "no known cause: the report on file does not record the course and versions that graded it"
+FAILED_BEFORE = "the grader itself failed in the earlier run"
 FAILS_NOW = "the grader itself failed in this run"
 NOTHING = "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"
 
@@ -42,8 +43,9 @@ class Change:
     """One change of one student's points.
 
     Attributes:
-        what: the changed part, as EXERCISE/CHECK, EXERCISE or "late MODULE". The part "bonus" is all points of
-            extension exercises, and is listed only if their sum changed. The part "score" is all other points.
+        what: the changed part of the report: a check as EXERCISE/CHECK, an exercise as EXERCISE, or a late penalty as
+            "late MODULE". Two further parts are sums: "bonus" is the sum of the points of extension exercises, and
+            "score" is the sum of all other points. A change of "bonus" is listed only if this sum changed.
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -65,7 +67,7 @@ class Change:
 
 
 def changes_of(old: Report, new: Report) -> list[Change]:
-    """Return the changes of a student's report: first the changed parts, then a changed bonus, last the score.
+    """Return the changes of a student's report: first of its parts, then of the bonus if it changed, last of the score.
 
     Return [] if nothing changed. An exercise that is graded for the first time does not count as a change.
     """
@@ -91,9 +93,9 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the old report, plus the exercises and penalties that only the new report has.
+    """Return the old report, plus the new report's exercises and late penalties that are graded for the first time.
 
-    So a new exercise or penalty does not count as a change.
+    A comparison of the returned report with the new report shows no change for these exercises and penalties.
     """
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
@@ -108,7 +110,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return True if the report marks bonus exercises. Reports of old grader versions do not."""
+    """Return True if the report says which of its exercises are a bonus. Reports of old versions do not say this."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
@@ -132,7 +134,10 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield a change for each exercise that is now a bonus and was not, or the reverse. Its points stay equal."""
+    """Yield a change for each exercise that became a bonus or stopped being a bonus.
+
+    The points before and after such a change are equal.
+    """
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -163,7 +168,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """Return a text about how points set by hand changed; '' if no such points changed."""
+    """Return a text that says how the points set by hand changed; '' if they did not change."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):
@@ -174,10 +179,11 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Return why a verdict changed: the inputs of grading (such as the course) that differ between two reports."""
+    """Return why a verdict changed: name the inputs of grading, such as the course, that differ between two reports."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # ``basis`` names the backend only if it is not the CPU
+    # ``basis`` names the backend only if the backend is not the CPU.
+    parts = dict.fromkeys([*after.basis, "backend"])
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
@@ -218,9 +224,9 @@ class RecordedChange:
 
 
 def read_history(folder: Path) -> list[RecordedChange]:
-    """Return the history from the ``changes.csv`` of an older version.
+    """Return the history from the file ``changes.csv`` that an older version of the grader wrote.
 
-    Raises CourseError if the file was edited, cannot be read, or ``folder`` is a file.
+    Raises CourseError if the file was edited or cannot be read, or if ``folder`` is a file.
     """
     path = folder / FILE
     try:
@@ -251,13 +257,16 @@ def _cells(change: Change) -> tuple[object, ...]:
 def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
     """Return the lines of ``changes.csv``.
 
-    Numbers stay numbers. Texts are written so that spreadsheets do not read them as formulas.
+    Numbers are written as numbers, and texts so that spreadsheets do not read them as formulas.
     """
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 
 
 def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Yield each regrade's number, time and changes. Read a regrade's changes before you take the next regrade."""
+    """Yield each regrade's number, time and changes.
+
+    The iterator of a regrade's changes is valid only until the next regrade is yielded.
+    """
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))

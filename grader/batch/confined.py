@@ -1,8 +1,8 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused and not graded, and the report says why. A file with too many, too long or too
-deeply nested parts never counts as a fault of the grader. After a large submission the grader starts a new process, so
-that the next submission has all of the memory.
+A file that exceeds a limit is refused and not graded, and the report says why. A file with too many parts, too long
+parts or too deeply nested parts is refused in this way, and never counts as a fault of the grader. After a large
+submission the grader starts a new process, so that the next submission can use all memory up to the limit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Python(_Chunks):
     left_out: list[tuple[str, ...]]
 
 
-# Adapters are built once: building one takes longer than reading a file.
+# The adapters are built once, because building an adapter takes longer than reading a file.
 SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
 CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
@@ -82,18 +82,18 @@ class ParsingProcess:
         form: TypeAdapter[T],
         spend: Callable[[float], None],
     ) -> tuple[T, list[bytes]]:
-        """Send a request to the process. Return (record of the answer, validated as ``form``; blobs of the answer).
+        """Send a request to the process. Return (JSON part of the answer, binary parts of the answer).
 
         Args:
             blobs: the bytes to parse.
             seconds: the limit on CPU time.
-            form: the form that the answer's record must have.
+            form: the type that the JSON part must have.
             spend: called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
-            Refused: the bytes cannot be read, or not within the limits.
-            OutOfTime: reading took too long.
-            Unreadable: the process does not work on this machine.
+            Refused: the bytes cannot be parsed, or parsing needs too much memory or crashes the process.
+            OutOfTime: parsing took more than ``seconds``.
+            Unreadable: the process that parses does not work on this machine.
         """
         killed = False
         with self._lock:
@@ -136,14 +136,14 @@ _numbers = count()
 
 
 class Confined(Parsers):
-    """The parsers of one submission. ``for_submission`` returns the parsers of another submission in this process."""
+    """The parsers of one submission, which run in the confined process."""
 
     def __init__(self, process: ParsingProcess, place: str = "") -> None:
         self._process, self._number, self._place = process, next(_numbers), place
         self._archives: list[bytes] = []
 
     def for_submission(self, place: Place) -> Confined:
-        """Return the parsers of a submission. All parsers of one place share one time limit."""
+        """Return the parsers of the submission at ``place``. Two calls with an equal place share one time limit."""
         return Confined(self._process, str(place))
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
@@ -157,7 +157,8 @@ class Confined(Parsers):
     def member(self, data: bytes, number: int) -> bytes:
         about = {"number": self._number_of(data), "member": number}
         is_there, out = self._ask("member", about, [], FLAG)
-        if not is_there:  # the process is new, or it dropped this archive to make room
+        # If the process is new, or dropped this archive to save memory, send the archive again.
+        if not is_there:
             _, out = self._ask("member", about, [data], FLAG)
         return out[0]
 
@@ -182,7 +183,8 @@ class Confined(Parsers):
 
     def _number_of(self, data: bytes) -> int:
         for number, known in enumerate(self._archives):
-            if known == data:  # ``intake.times`` passes an archive again for each file in it
+            # ``intake.times`` passes an archive again for each file in it.
+            if known == data:
                 return number
         self._archives.append(data)
         return len(self._archives) - 1
@@ -204,7 +206,10 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read within ``seconds``. The message contains no measured time, because that varies."""
+    """Return why a file was not read within ``seconds``.
+
+    The message contains no measured time, because measured times differ from run to run.
+    """
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
@@ -228,7 +233,8 @@ def tier_for(isolation: str) -> str:
 @contextmanager
 def parsing(isolation: str = "auto") -> Iterator[Parsers]:
     """Yield parsers that run in a confined process with the requested isolation."""
-    if not hasattr(os, "fork"):  # on Windows, only learners grade, in their own process
+    # On Windows, only learners use the grader, for their own files and without a sandbox.
+    if not hasattr(os, "fork"):
         yield Parsers()
         return
     with ParsingProcess(tier_for(isolation)) as process:

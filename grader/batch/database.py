@@ -1,12 +1,13 @@
-"""``OUT/grades.sqlite``: the only record of a course's grades. Reports, pages and tables are written from this file.
+"""``OUT/grades.sqlite``: the only record of a course's grades. The grader writes all reports and pages from this file.
 
-Tables:
-    report   one row for each student: the report as graded, and the report that counts if that is a different one
-    made     new reports, which do not count yet; the end of a run moves them into ``report``
-    change   the history of changed scores
-    run      ended runs that changed something: time, summary, integrity, students without a report
-    roster   the last roster that a command named
-    person   names and sections of students, from the roster; ``shown`` is 1 once the pages show them
+The tables of the database:
+
+- ``report``: a row for each student with the report as graded and, if it differs, the report that counts for the grade
+- ``made``: new reports, which do not count for the grade yet; the end of a run moves them into ``report``
+- ``change``: the history of changed scores
+- ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
+- ``roster``: the contents of the last roster with a column ``id`` that a command used
+- ``person``: students' names and sections from the roster; ``shown`` is 1 once the pages show them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
 process leaves at most a journal beside the database. The next process that opens the database rolls back the journal.
@@ -62,15 +63,15 @@ class CannotWrite(CourseError):
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Turn a full disk and other operating-system errors into CannotWrite, with the remedy in its message."""
+    """Replace an operating-system error in the block, such as a full disk, by CannotWrite with a remedy."""
     try:
         yield
     except OSError as error:
         raise CannotWrite(f"cannot write {error.filename}: {error.strerror}; {GO_ON}") from error
 
 
-GO_ON = "mend that and run the same command again; finished reports are kept"
-_DAMAGED = "restore it from a copy, or move it away: the next run then reads the files in reports/"
+GO_ON = "mend the cause and run the same command again; finished reports are kept"
+_DAMAGED = "restore the file from a copy, or move it away: the next run then reads the files in reports/"
 _SAID = {
     "SQLITE_FULL": "No space left on device",
     "SQLITE_READONLY": "no permission to write",
@@ -81,7 +82,7 @@ _SAID = {
 
 @contextmanager
 def _sqlite(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into CourseError with a one-line message."""
+    """Replace an error of SQLite in the block by a CourseError with a one-line message."""
     try:
         yield
     except sqlite3.Error as error:
@@ -98,25 +99,29 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A student's report as graded, and the report that counts. They are one object if no adjustment applies."""
+    """The report ``graded`` that the grader made about a student, and the report ``counts`` that counts for the grade.
+
+    The report that counts also has points given by hand and late penalties. If there are none, both fields hold one
+    object.
+    """
 
     graded: Report
     counts: Report
 
 
 class Database:
-    """The grades of one folder. Use each object from one thread only."""
+    """The database in one folder of reports. Use each object from one thread only."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
         """Open or create the database.
 
         Args:
             path: the database file.
-            import_into: fills a new database, in the transaction that creates the tables.
+            import_into: called with a new database to fill it, in the transaction that creates the tables; or None.
         """
         self.path = path
-        self._unsaved: dict[str, bytes] = {}  # student -> a new report that is not yet written to the file
-        self._saved = -TOGETHER  # time of the last save, by ``time.monotonic``
+        self._unsaved: dict[str, bytes] = {}  # Student -> a new report that is not yet written to the file.
+        self._saved = -TOGETHER  # The time of the last save, by ``time.monotonic``.
         with _sqlite(path):
             self._connection = sqlite3.connect(
                 f"file:{quote(str(path.absolute()))}?mode=rwc", uri=True, isolation_level=None, timeout=PATIENCE
@@ -172,7 +177,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit everything in the block, or nothing."""
+        """Run the block in a transaction: save all its changes, or none if it raises an exception."""
         self._save()
         with self._all_or_nothing():
             yield
@@ -205,17 +210,17 @@ class Database:
     # -- reports
 
     def students(self) -> list[str]:
-        """Return the names of students with a report that counts, sorted."""
+        """Return the sorted names of the students who have a report in the table ``report``."""
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
     def reports(self) -> Iterator[Report]:
-        """Yield the reports that count, sorted by student. Only one report is in memory at a time."""
+        """Yield each student's report that counts for the grade, sorted by student. Only one is in memory at a time."""
         for student in self.students():
             if found := self.stored(student):
                 yield found.counts
 
     def stored(self, student: str) -> Stored | None:
-        """Return the student's report; None if the student has no report."""
+        """Return the student's report as graded and the report that counts; None if the student has no report."""
         row = self._one("SELECT graded, counts FROM report WHERE student = ?", student)
         if row is None:
             return None
@@ -223,7 +228,7 @@ class Database:
         return Stored(graded, graded if row[1] is None else self._unpacked(student, row[1]))
 
     def text(self, student: str) -> str:
-        """Return the report that counts as JSON, as in ``reports/STUDENT.json``."""
+        """Return the student's report that counts for the grade, as the JSON text of ``reports/STUDENT.json``."""
         (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
         return self._inflated(student, data)
 
@@ -239,15 +244,15 @@ class Database:
     def make(self, graded: Report) -> None:
         """Save a new report, which does not count yet.
 
-        On a busy machine, saving one report can take longer than judging it again. So several reports are saved at
-        once: TOGETHER seconds or more after the last save, and at the end of the run.
+        On a busy machine, saving one report can take longer than judging the submission again. So new reports wait in
+        memory, and the database saves them together when the last save is TOGETHER seconds ago, and at the run's end.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:
             self._save()
 
     def _save(self) -> None:
-        """Write the new reports in one transaction. If writing fails, the next call retries these reports."""
+        """Write the unsaved reports in one transaction. If writing fails, the next call tries these reports again."""
         if self._unsaved:
             with self._all_or_nothing():
                 for student, graded in self._unsaved.items():
@@ -260,7 +265,7 @@ class Database:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Store ``new`` as the student's report, which counts from now on."""
+        """Replace the student's report by ``new``, which counts for the grade from now on."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)
@@ -275,7 +280,10 @@ class Database:
     # -- changes, runs, the roster
 
     def history(self, *, newest_first: bool = False) -> Iterator[tuple[Any, ...]]:
-        """Yield rows (regrade, time, student, what, before, after, of, why), oldest first or newest regrade first."""
+        """Yield a row (regrade, time, student, what, before, after, of, why) for each change, oldest first.
+
+        With ``newest_first``, yield the changes of the newest regrade first.
+        """
         order = "regrade DESC, id" if newest_first else "id"
         with _sqlite(self.path):
             yield from self._do(
@@ -297,7 +305,7 @@ class Database:
         self._do("INSERT INTO run VALUES (NULL, ?, ?, ?, ?)", time, summary, integrity, absent)
 
     def roster(self) -> bytes | None:
-        """Return the contents of the last roster file that a command named; None if there is no roster."""
+        """Return the contents of the roster file that a command used last; None if there is no roster."""
         row = self._one("SELECT file FROM roster")
         return row[0] if row else None
 
@@ -344,7 +352,7 @@ class Database:
             raise self._damaged(student) from None
 
     def _damaged(self, student: str) -> CourseError:
-        mend = f"take it out with shardlings drop {self.path.parent} {shlex.quote(student)}, and grade again"
+        mend = f"delete this report with shardlings drop {self.path.parent} {shlex.quote(student)}, and grade again"
         return CourseError(f"{self.path} holds a damaged report of {student}; {mend}")
 
 

@@ -1,4 +1,4 @@
-"""Evidence for the page of an appeal: the code, the input that failed, and facts about the programs."""
+"""Evidence for the page of an appeal: the submission's code, the inputs of a failed run, and facts about programs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from grader.judging.seen import Answered
 from grader.reports.appeal import Appeal, Code, Run, ShownArray
 from grader.reports.points import counted
 
-SHOWN = 200  # number of elements up to which a page shows a whole array; of longer arrays it shows the ends
+SHOWN = 200  # A page shows all elements of arrays up to this size, and only the first and last of larger arrays.
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """Return an appeal's page with all evidence about its check. The page of a question gets only the code.
+    """Return an appeal's page with all evidence about its check; if the appeal is about a question, only with the code.
 
     Args:
         answered: the submission's answers to the grader's requests.
@@ -42,7 +42,10 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of ``name`` in the source, if there is one, without parsing the source."""
+    """Yield the code of the last top-level definition of ``name`` in the source, if there is one.
+
+    The source is not parsed again, because its facts (``Chunk.facts``) say where each definition is.
+    """
     if found := definition(source, name):
         yield Code(*found)
 
@@ -63,7 +66,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """Return a text for a request, such as ``gather on x=4 with I=8, J=3``."""
+    """Return a short description of a request, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {counted(len(ask.cases), 'case')}"
     sizes = [show_sizes(table) for table in (ask.mesh, ask.dims)]
@@ -71,7 +74,12 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """Return the page with the inputs and outputs of the failed run number ``run`` (from 0)."""
+    """Return the page with the inputs and outputs of a failed run added.
+
+    Args:
+        run: the number of the failed run, from 0.
+        said: a text that names the run and says why it failed.
+    """
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []
     for answer in group.each:

@@ -39,11 +39,11 @@ from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
-MAX_DATA = 64 << 20  # a call is run if its arguments have at most this many bytes in all
+MAX_DATA = 64 << 20  # Bytes. A call is not run if its arguments together are larger.
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """Return (exercise, None) for the name of an exercise, or (exercise of the task, task) for the name of a task.
+    """Return (exercise, None) if ``name`` is an exercise, or (exercise, task) if ``name`` is a task of the exercise.
 
     Any unique prefix of a name works. Raises CourseError if no name or more than one name fits.
     """
@@ -54,13 +54,16 @@ def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
 
 
 def reference(exercise: Exercise) -> Source:
-    """Return the exercise's solution as a source, with the line numbers of the author's file."""
+    """Return the exercise's solution as a source in which code has the line numbers of the author's file."""
     name = f"{exercise.id}.py"
     return Source(name, (Chunk(name, reference_in_place(exercise)),))
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the exercise's calls of this task, or of all tasks. Raises CourseError if there are no calls."""
+    """Return the calls that the exercise's checks declare; with ``task``, only the calls of this task.
+
+    A call runs a task's function on meshes. Raises CourseError if there are no calls.
+    """
     chosen = [call for call in judged_calls(exercise.checks.values()) if task in (None, call.task.name)]
     if not chosen:
         what = task or exercise.id
@@ -70,13 +73,13 @@ def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Command-line options that replace parts of the declared calls.
+    """Options of ``explain`` that replace parts of the calls that an exercise declares.
 
     Attributes:
         mesh: replaces the declared meshes; None keeps the declared meshes.
         dims: sizes of dimensions, which replace the public sizes.
-        on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
-        profile: the clock's profile: which collectives overlap with compute, see ``clock.timeline``.
+        on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
+        profile: the name of the rule for which collectives overlap with compute on the timeline (``clock.timeline``).
         paper: True to run nothing, so that arrays may have any size and the mesh may be as large as the slice.
     """
 
@@ -100,7 +103,8 @@ class Wanted:
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
     """Return a request for each call on each mesh that it fits, and a line for each mesh that a call does not fit.
 
-    A call with a timeline and replaced sizes is never run, so its arrays may be too large to run.
+    A call that declares a timeline is never run, and neither is a call with replaced sizes if ``wanted`` names a slice.
+    The arrays of such calls may be too large to run.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or no call fits a mesh.
@@ -169,7 +173,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
-    """Return the facts about each request's program, and the errors that stopped the source while it was loaded."""
+    """Return the facts about each request's program, and the errors that occurred while the source was loaded."""
     with grader.workers() as workers:
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
@@ -180,7 +184,7 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
 
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
-    """Return the facts about one request's program, or the fault that left no program."""
+    """Return the facts about one request's program. If there is no program, the only fact is the fault."""
     ask, seen = answer.ask, answer.finding
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
     if isinstance(seen, Fault):
@@ -246,7 +250,7 @@ def _measured(answer: Answered, backend: str) -> str:
     simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"{show_seconds(typical)} a call on {backend}, the median of {len(seen.measured)} rounds"
     return (
-        f"{took}; the middle half of the rounds differ by at most {(high - low) / typical:.0%} of the median{simulated}"
+        f"{took}; the range of the middle half of the rounds is {(high - low) / typical:.0%} of the median{simulated}"
     )
 
 
@@ -258,12 +262,13 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
         return laid_out(seen.operations, timing or Timing(wanted.on, None, wanted.profile)), ""
     except Failure as failure:
         return None, failure.reason
-    except ValueError as error:  # the mesh does not fit the slice
+    # A ValueError means that the mesh does not fit the slice.
+    except ValueError as error:
         return None, str(error)
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return a text with the step times by the clock's two profiles; '' if they are equal or unknown."""
+    """Return a text with the step's time by each of the clock's two profiles; '' if the times are equal or unknown."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
@@ -277,7 +282,7 @@ def _arguments(ask: Ask) -> list[Placed]:
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return an argument from its JSON description in a request to the tracer."""
+    """Return an argument, made from its JSON description in a request to the tracer."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]

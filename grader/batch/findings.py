@@ -31,25 +31,26 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-# Limits of an answer with nested values. Each level of the answer takes three levels of JSON.
+# Limits of a nested answer: its levels, the parts of one level, and the characters of a key. Each level of the answer
+# takes three levels of JSON.
 MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
-# Errors that can occur when the grader reads an answer of the wrong form.
+# Errors that Python can raise while the grader reads an answer of the wrong form.
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
 OTHER_KIND = Fault("refused", "the answer has the wrong kind")
-LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that repeat in every run
+LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that usually repeat in every run.
 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
     """A submission's answer to one request: a fault, plain values, or a program.
 
-    Replies with equal ``text`` are equal.
+    Two replies are equal if their ``text`` is equal.
 
     Attributes:
-        fault: what stopped the learner's code.
+        fault: the error or limit that stopped the learner's code; None for an answer.
         body: plain values, as the learner's process sent them.
         program: bytecode, if the request was for a program.
     """
@@ -75,11 +76,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Replies:
-    """All replies of one source.
+    """All replies of one source (a learner's file or notebook).
 
     Attributes:
-        each: one reply for each request, in order.
-        notes: errors that stopped the source while it was loaded.
+        each: one reply for each request, in the order of the requests.
+        notes: errors that occurred while the source was loaded.
         cpu: CPU seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
         source: the source, if this run of the grader traced it; None for replies from the cache.
@@ -107,7 +108,7 @@ class Ran:
     """The answer of a runner that ran one program.
 
     Attributes:
-        header: the program's facts, or the reason why the runner has no facts (``fault`` or ``broken``).
+        header: the program's facts; without facts, the reason under the key ``fault`` or ``broken``.
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -116,7 +117,7 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply that a learner's process sent. Of a reply with a program, only the bytecode is used.
+    """Return the reply that a learner's process sent. For a request for a program, only the bytecode is used.
 
     Args:
         body: the untrusted JSON part of the message.
@@ -130,12 +131,16 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    except UNREADABLE:  # for example, the answer is nested too deeply for JSON
+    # For example, RecursionError if the answer is nested too deeply for JSON.
+    except UNREADABLE:
         return Reply(OTHER_KIND)
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return the outcomes of a function, or the answer to a question; a fault if ``body`` has the wrong form."""
+    """Return a plain function's outcome for each case, or the answer to a question.
+
+    If ``body`` has the wrong form, return a fault.
+    """
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
@@ -155,11 +160,11 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault of a child process that ended. If the tracing worker died, the grader is at fault.
+    """Return the fault for a child process that ended too early. If the tracing worker died, the grader is at fault.
 
     Args:
         how: the reason why the child ended.
-        what: the subject of the fault's message.
+        what: the subject of the fault's message, such as "it" for a function.
         seconds: the time limit, for the message.
     """
     if how == "worker":
@@ -167,21 +172,21 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = f"{IDLE_SECONDS:g} s of idle time (the limit after an exercise that did not finish)"
+        left = f"{IDLE_SECONDS:g} s of idle time (the limit once an exercise has reached its time limit)"
         return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "the process sent back more than 16 MiB",
         "garbage": "the process sent back unreadable bytes",
-        # The child may also have killed itself.
+        # Signal 9 does not prove that memory ran out: the child may have killed itself.
         "died of signal 9": "it was killed, for example because it used more memory than allowed",
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice.
+    """Return the fault for a program that ended its worker process twice.
 
-    If even the grader's own program ends the worker, the grader is at fault.
+    If the grader's own test program ends the worker as well (``died.ours``), the grader is at fault.
     """
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other without end, because some of them never take part in a collective"
@@ -199,7 +204,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
 
 def load_notes(faults: Any) -> list[str]:
-    """Return one line for each error that stopped the source while it was loaded."""
+    """Return one line for each error that occurred while the source was loaded."""
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
@@ -208,7 +213,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports. Its kind is never ``broken``, which blames the grader."""
+    """Return the fault that an untrusted process reports. Its kind is never ``broken``, the kind of grader's faults."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -280,9 +285,8 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         )
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(
-        len(results) != due for results in seen.outputs if due is not None
-    ):  # learners can forge the program's bytes
+    # The learner may have forged the program's bytes, so that the program returns too many or too few arrays.
+    if any(len(results) != due for results in seen.outputs if due is not None):
         return Fault("refused", "the program does not return the results and gradients of the call")
     return seen
 
@@ -332,7 +336,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
 
 
 def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
-    """Return the results with the compiler's layouts, or unchanged if layouts and results have different shapes."""
+    """Return the results with the compiler's layouts added; unchanged if the layouts are for other shapes."""
     shapes = [
         tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
         for layout in compiled.layouts
@@ -349,7 +353,7 @@ def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
     if "too_large" in answer:
         needed, there = answer["too_large"]
         sizes = " of ".join(f"{n:.3g}" if n < 1000 else f"{n:,.0f}" for n in (needed / 2**30, there / 2**30)) + " GiB"
-        return Fault("memory", f"the program is too large for the chip: it needs {sizes} of its memory", ran=True)
+        return Fault("memory", f"the program is too large for the chip: it needs {sizes} of memory", ran=True)
     if "broken" in answer:
         return Fault("broken", f"the grader failed while it compiled this program: {str(answer['broken'])[:400]}")
     return replace(fault_of(answer["fault"]), ran=True)

@@ -15,10 +15,10 @@ from grader.sandbox.worker import WorkerDied
 
 
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
-    """Return the answer to a formula question with the formula's values at the points of ``points_of``.
+    """Return the finding of a formula question, with the formula's values at the points from ``points_of`` added.
 
-    Findings of other requests are returned unchanged. The answer comes from a learner's process, so it may have any
-    form. If it is neither text nor empty, the returned finding has a message in place of values.
+    Findings of other requests are returned unchanged. The answer comes from a learner's process and may have any form.
+    If the answer is neither a text nor empty, the returned finding has a message in place of the values.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
     if not isinstance(answer, Formula) or not isinstance(finding, list):

@@ -1,4 +1,4 @@
-"""Make a report from a submission: read, plan, trace, run, judge, report."""
+"""Make a report from a submission, in six steps: read, plan, trace, run, judge, report."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Grader:
         course: the course that submissions are graded against.
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
-        here: workers in this process, as for a learner's own notebook; None to start worker processes.
+        here: workers that run in this process, as in a learner's own notebook; None to start worker processes.
         devices: devices that programs run on in addition to the simulated devices. The grader closes them.
-        compiler: compiles programs for chips that are absent. The grader closes the compiler.
-        cache: keeps results over runs. Without isolation the grader uses no cache, because learner code could write to
-            the cache. With ``devices`` or a ``compiler`` the grader uses no cache either.
+        compiler: compiles programs for chips that this machine lacks. The grader closes the compiler.
+        cache: keeps results from one run of the grader to the next. Without isolation the grader uses no cache, because
+            learner code could write to the cache. With ``devices`` or a ``compiler`` the grader uses no cache either.
     """
 
     proves_itself = False  # True if other machines grade the submissions and the course's solutions
@@ -107,7 +107,9 @@ class Grader:
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = (), *, only_known: bool = False
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return (graded report, public report, all answers) for one exercise. Each request is sent only once.
+        """Return (report on all checks, report on public checks and inputs, all answers) for one exercise.
+
+        Each request is sent to the submission only once.
 
         Args:
             known: answers from earlier runs, for requests that need not be sent again.
@@ -164,7 +166,7 @@ class Grader:
         return self.devices.text if self.devices else "cpu"
 
     def fingerprint(self, submission: Submission, names: list[str], *, public: bool = False) -> str:
-        """Return SHA-256 over everything that the submission's report depends on."""
+        """Return SHA-256 over everything that the submission's report depends on, to find out-of-date reports."""
         return self.basis.fingerprint(submission, names, public=public)
 
     # These methods grade several submissions with shared processes.
@@ -176,7 +178,7 @@ class Grader:
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade the submission of each student, and pass each report to ``done`` in this thread.
+        """Grade the submission of each student, and pass each report to ``done`` in the caller's thread.
 
         If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
 
@@ -194,7 +196,7 @@ class Grader:
                 worker.start()
 
     def retire(self) -> None:
-        """End all processes for good. Any thread may call this method. Gradings in progress end without a result."""
+        """End all processes for good. Submissions that are being graded get no result. Any thread may call this."""
         beside = self.devices.workers if self.devices else [self.compiler.worker] if self.compiler else []
         for worker in [*self._processes(), *beside]:
             worker.retire()

@@ -1,4 +1,4 @@
-"""Find submission times: in the staff's ``submitted.csv`` or, if no line names the student, in the submission."""
+"""Find submission times: in the staff's file ``submitted.csv`` or, for students without a line, in the submission."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from grader.intake.submission import Place, Submission, fingerprint, paths_of
 from grader.intake.times import STATED, handed_in_at
 from grader.reports.points import counted
 
-Stated = Mapping[tuple[str, str], Handed]  # keys: (student, module), or (student, EVERY) for all modules
+# The keys are (student, module), or (student, EVERY) for a time that holds for all modules.
+Stated = Mapping[tuple[str, str], Handed]
 COLUMNS = ("student", "time", "module")
 
 
@@ -57,7 +58,9 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         raise CourseError(f"{path} cannot be read: {error}") from None
     header = [name.strip().lower() for name in lines[0]] if lines else []
     if not {"student", "time"} <= set(header):
-        raise CourseError(f"{path}:1: no columns student and time; the header is student,time or student,time,module")
+        raise CourseError(
+            f"{path}:1: no columns student and time; write the header student,time or student,time,module"
+        )
     found: dict[tuple[str, str], Handed] = {}
     for number, line in enumerate(lines[1:], 2):
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -91,8 +94,8 @@ def times_of(
 
     Args:
         stated: the times in the staff's ``submitted.csv``.
-        modules: the modules that are graded now. Only these get times, because students may have changed the files of
-            other modules after those were graded.
+        modules: the modules that are graded now. Other modules get no times, because students may have changed their
+            files since these modules were graded.
         parsers: the parsers of archives and time stamps; by default, parsers in this process.
     """
     if course.config.late is None:

@@ -13,7 +13,7 @@ from grader.intake.times import STATED
 from grader.reports.points import counted, tidy
 
 DAY = timedelta(days=1)
-EVERY = "*"  # key of an extension that holds for all modules
+EVERY = "*"  # The name, in place of a module's name, under which an extension for all modules is kept.
 _SPAN = re.compile(r"(?:(?P<module>[\w]+)\s*=\s*)?(?P<number>\d{1,4}(?:\.\d{1,3})?)\s*(?P<unit>[dh])")
 
 Extension = Mapping[str, timedelta]
@@ -32,11 +32,11 @@ class Handed:
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
-    """Return the extra time by module that a roster cell grants, such as ``2d``, ``36h`` or ``m1=2d; m2=12h``.
+    """Return the extra time, by module, that a cell of the roster grants.
 
     Args:
-        cell: the text of the cell.
-        where: the place of the cell, for the message of a CourseError.
+        cell: the text of the cell, such as ``2d``, ``36h`` or ``m1=2d; m2=12h``.
+        where: the file and line (``FILE:LINE``) of the cell, for the message of a CourseError.
         modules: the names of the course's modules.
     """
     found: dict[str, timedelta] = {}
@@ -56,7 +56,7 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
 
 
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
-    """Return how many days after the deadline and the grace time the student submitted. Days are rounded up."""
+    """Return how many days late a submission is, counted from the end of the policy's grace time and rounded up."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)
     return max(0, -(-over // DAY))
 
@@ -70,9 +70,9 @@ def penalised(
 ) -> list[HandIn]:
     """Return one student's submission times with late penalties, in the course's order of modules.
 
-    Free days are used in the order of the deadlines, as whole days. A free day that would not lower the penalty is not
-    used. For example, if the policy takes 10 % a day and at most 50 %, 20 late days cost 50 % with or without 3 free
-    days.
+    The policy may give each student free days: late days that cost nothing. The student's free days are used in the
+    order of the deadlines, as whole days. A free day that would not lower the penalty is not used. For example, if the
+    policy takes 10 % a day and at most 50 %, 20 late days cost 50 % with or without 3 free days.
 
     Args:
         policy: the course's late policy; None for no penalties.
@@ -115,15 +115,16 @@ def due(deadline: datetime, module: str, extension: Extension) -> datetime:
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return True if lateness by a time from this source costs points.
+    """Return True if a late submission costs points when its time comes from this source.
 
-    A time in the staff's record always counts. A file's date counts only if the policy says so.
+    A time in the staff's record always counts. A time from the submission, such as a file's date, counts only if the
+    policy says so.
     """
     return source == STATED or policy.trust == "file-dates"
 
 
 def percent_of(policy: LatePolicy, days: int) -> float:
-    """Return the penalty for this many days, in percent."""
+    """Return the penalty for this many late days, in percent of the module's points."""
     return min(days * policy.percent_per_day, policy.at_most_percent)
 
 
@@ -158,9 +159,9 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     """Return the time that counts for each module: from this run, or from an earlier run if this run has no time.
 
     An unchanged submission keeps the earlier of two times, because copying gives files new dates. A time in the staff's
-    record replaces all other times, with one exception. If a line of the record gives one time for all modules, an
-    unchanged submission keeps an earlier time from an earlier record, because the student may have handed in a
-    different module at the later time.
+    record (``submitted.csv``) replaces all other times, with one exception. A line of the record may give one time for
+    all modules. Then an unchanged submission keeps an earlier time from an earlier record, because the student may have
+    handed in a different module at the later time.
 
     Args:
         now: the times of this run, by module.

@@ -1,6 +1,7 @@
-"""Open the database of a folder of reports for reading, or as a copy, and fill a new database from an old folder.
+"""Open the database of a folder of reports, for reading or as a copy.
 
-A folder that an older version wrote gets a database when it is first opened for writing.
+Older versions of the grader kept no database. A folder that an older version wrote gets a database, filled from the
+folder's files, when it is first opened for writing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """The numbers of reports and changes that were copied from an older version's files into a new database."""
+    """How many reports and changes were copied from an older version's files into a new database."""
 
     reports: int = 0
     changes: int = 0
@@ -65,9 +66,10 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """Copy the last run's summary, suspicions and absent students from an older version's files into the database.
+    """Copy three facts about the last run from an older version's files into the database.
 
-    Copy nothing if a file is missing or is in another version's format.
+    The facts are the summary, the suspicious answers and the students without a report. Copy nothing if a file is
+    missing or is in another version's format.
     """
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")
@@ -82,7 +84,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file; None unless it is a complete report of the student in the file name."""
+    """Return the report in a file; None if the file has no complete report of the student in the file's name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -117,7 +119,7 @@ def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
 def _copy(folder: Path, place: Path) -> None:
     try:
         with _shared(folder):
-            for name in (FILE, f"{FILE}-journal"):  # the journal lets SQLite undo a write that a killed process began
+            for name in (FILE, f"{FILE}-journal"):  # SQLite uses the journal to undo a killed process's write
                 if (folder / name).exists():
                     shutil.copyfile(folder / name, place / name)
     except OSError as error:
@@ -142,7 +144,10 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """Yield the folder's database for reading. A folder of an older version yields a temporary database."""
+    """Yield the folder's database for reading.
+
+    For a folder of an older version, which has no database, yield a temporary database with the contents of its files.
+    """
     if not has_database(folder):
         with copied(folder) as (database, _):
             yield database

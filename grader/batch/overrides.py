@@ -10,10 +10,11 @@ regrade applies that file again:
         by: Bob
         reason: the statement allowed a transposed result
 
-For a question with a rubric, a line may name items of the rubric in place of points: ``items: [gathers, waits]``.
+For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-A line may record the grader's points at the time of the override, as ``graded: 0``. If a line has no ``graded``, the
-report records the grader's points when the grader first uses the line.
+The grader reports an entry for review if the points that the grader gives have changed since the override. So an entry
+may record the grader's points at the time of the override, as ``graded: 0``. If an entry has no ``graded``, the report
+records the grader's points when the grader first uses the entry.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Override(Strict):
     @field_validator("student", mode="before")
     @classmethod
     def _is_text(cls, student: object) -> object:
-        if isinstance(student, int | float):  # YAML reads 0123 as 83
+        if isinstance(student, int | float):  # YAML reads 0123 as an octal number, 83
             raise ValueError('quote a name that is a number: student: "0123"')
         return composed(student) if isinstance(student, str) else student
 
@@ -106,7 +107,7 @@ class Overrides(Strict):
 
 
 def read_overrides(folder: Path) -> tuple[Override, ...]:
-    """Return the overrides of a report folder; none if the file is missing. Raises CourseError naming the line."""
+    """Return the overrides of a report folder; none if the file is missing. Raises CourseError that names the line."""
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
@@ -116,7 +117,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 
 
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
-    """Return the report with the points that a person gave, and one line for each override that needs review.
+    """Return (the report with the points that a person gave, one line for each override that needs review).
 
     The sums of the returned report are outdated, so the caller must recompute them (``with_sums``).
 
@@ -190,7 +191,8 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
     try:
         full = _in_full(one, exercises)
         return _with_points_of_items(full, _target(exercises[full.exercise], full.check))
-    except CourseError:  # the caller reports unknown names
+    # This function ignores unknown names, because ``overridden`` reports them.
+    except CourseError:
         return one
 
 
@@ -213,7 +215,7 @@ def _with_points_of_items(one: Override, target: ExerciseReport | Result) -> Ove
         return one
     rubric = {item.name: item.points for item in target.rubric} if isinstance(target, Result) else {}
     if not rubric:
-        raise CourseError("write points, because this line names no answer that is graded by items of a rubric")
+        raise CourseError("write points in place of items: only an answer that is graded by a rubric has items")
     for name in one.items:
         if name not in rubric:
             raise CourseError(f"the rubric has no item {name!r}, only {', '.join(rubric)}")
@@ -230,10 +232,10 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Return the record of an override, with the points that the grader gave when the override was new.
+    """Return the record of an override for the report, with the points that the grader gave when the override was new.
 
-    A change of ``by`` or ``reason`` makes an override new. If the override has a field ``graded``, the record has the
-    points in this field instead.
+    An override counts as new again if its ``by`` or ``reason`` changes. If the override has a field ``graded``, the
+    record has the points in this field instead.
 
     Args:
         graded: the points that the grader gives now.
@@ -277,7 +279,7 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Return an empty extension for any student. The default of ``Adjustments.extension``."""
+    """Return an empty extension for any student: the default of the field ``Adjustments.extension``."""
     return {}
 
 
@@ -288,7 +290,7 @@ class Adjustments:
     Attributes:
         config: the course's configuration, with the late policy and deadlines; None for no late penalties.
         overrides: the overrides of all students.
-        extension: a function that returns a student's extension.
+        extension: a function that returns the extra time of a student, by module.
         times: submission times of this run, by student and module.
         problems: (student, reason) for each override that needs review; complete after ``end``.
     """
@@ -315,7 +317,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Complete ``problems`` with overrides of unknown students. Call this after ``settle`` got all reports.
+        """Add the overrides of unknown students to ``problems``. Call this when ``settle`` has had all reports.
 
         Args:
             students: all students with a report.
@@ -338,7 +340,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with the course's current bonus exercises marked. Reports of old versions mark no bonuses."""
+    """Return the report with the bonus exercises that the course has now. Reports of old versions name none."""
     if course is None:
         return report
     extension = {

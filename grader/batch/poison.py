@@ -23,7 +23,7 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST_DEATHS = 2  # the result is a fault if the program crashes or hangs for more than this many changed operations
+MOST_DEATHS = 2  # If more changed operations than this make the program crash or hang, the result is a fault.
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
@@ -31,9 +31,9 @@ class Trials(Protocol):
     """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers`` of the kind ``what``, one at a time, and return how far results move.
+        """Change the operations ``numbers`` of the kind ``what``, one at a time. Return how much the results change.
 
-        The answer is that of ``runner.poison.moved``, or a fault. Raises WorkerDied.
+        The returned mapping is described in ``runner.poison.moved``. Raises WorkerDied.
         """
         ...
 
@@ -46,8 +46,8 @@ class Poisoned:
         seen: the observation of the program.
         trials: runs the program with changed operations.
         seconds: the time limit of one run.
-        store: keeps the answers over runs of the grader.
-        run: the store's key of the run.
+        store: keeps the answers from one run of the grader to the next.
+        run: the key of the program's run in ``store``.
     """
 
     seen: Observation
@@ -69,7 +69,7 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run would give all answers that this run has given so far."""
+        """True if a new run of the grader would repeat all answers of ``matter`` so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
@@ -123,9 +123,9 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return the decision for a trial that failed before it measured changes; None if the trial succeeded.
+    """Return what follows from a trial that failed before it measured changes; None if the trial succeeded.
 
-    The decision is either a fault, or says that all operations that a result depends on (``alive``) matter.
+    The returned value is a fault, or it says that all operations that a result depends on (``alive``) matter.
     """
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
@@ -135,9 +135,9 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
     # Out of memory: the changed program did not run, so the trial shows nothing about the operation.
     if fault["kind"] == "refused":
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
-    return Matters(alive)  # not the learner's fault: XLA cannot compile the changed program
+    return Matters(alive)  # XLA cannot compile the changed program, which is not the learner's fault
 
 
 def _bound(result: Sharded) -> float:
-    """Return the largest change of a result that does not count, as a fraction of the result's largest value."""
+    """Return the bound above which a result has changed, as a fraction of the result's largest value."""
     return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

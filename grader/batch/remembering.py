@@ -1,4 +1,4 @@
-"""A content-addressed cache that lasts over several runs of the grader: ``Store.get(kind, key, make)``.
+"""A content-addressed cache that is kept from one run of the grader to the next: ``Store.get(kind, key, make)``.
 
 | kind | key | value |
 |---|---|---|
@@ -51,7 +51,7 @@ from grader.judging.plan import Ask
 from grader.sandbox import needs
 from grader.wire import frames
 
-FORM = 5  # version of the format in which values are cached
+FORM = 5  # the version of the format in which the cache holds values
 
 
 class Keys:
@@ -65,17 +65,17 @@ class Keys:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of a source's replies: the source's code and all requests, in order."""
+        """Return the key of a source's replies. The key depends on the source's code and on all requests, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Return the key of the mark for a source that the store does not trust, see ``Store.distrust``."""
+        """Return the key under which the store records that it does not trust this source, see ``Store.distrust``."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
-        """Return the key of a part of a value (see ``Parts``) from the SHA-256 of the part's content."""
+        """Return the key of bytes that several values share (see ``Parts``), from the SHA-256 of these bytes."""
         return self._key("part", digest)
 
     def run(self, ask: Ask, files: Sequence[str], program: bytes) -> bytes:
@@ -83,7 +83,7 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of a ``Matters``: which operations of the kind ``what`` change a result of the run ``run``."""
+        """Return the key of a ``Matters`` value, from the key ``run`` of a run and the kind ``what`` of operations."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -127,7 +127,7 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, with the evidence. Points are not yet multiplied by the exercise's weight.
+    """The results of an exercise's checks, and their evidence. Points are not yet multiplied by the exercise's weight.
 
     Attributes:
         lasting: True if no time or memory limit decided a result.
@@ -154,13 +154,13 @@ class Parts:
     keys: Keys
 
     def put(self, data: bytes) -> str:
-        """Store the bytes, and return their digest as a name."""
+        """Store the bytes, and return their digest, which serves as their name."""
         digest = hashlib.sha256(data).digest()
         self.cache.put(self.keys.part(digest), zlib.compress(data, 1))
         return digest.hex()
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes that ``put`` stored under this name; None if the bytes are gone."""
+        """Return the bytes that ``put`` stored under this name; None if the cache has dropped them."""
         found = self.cache.get(self.keys.part(bytes.fromhex(name)))
         return None if found is None else zlib.decompress(found)
 
@@ -189,8 +189,8 @@ class Store:
 
     Args:
         keys: makes the keys.
-        cache: keeps values over runs; with None, the store keeps no values.
-        reads: False to make each value anew, and to keep the new value.
+        cache: keeps values from one run of the grader to the next; if it is None, the store keeps no values.
+        reads: False to make each value anew although the cache may have it, and to keep the new value.
     """
 
     keys: Keys
@@ -221,7 +221,7 @@ class Store:
             self.cache.put(self.keys.source(source), b"")
 
     def afresh(self) -> Store:
-        """Return a store that makes every value anew, and keeps it in this store's cache."""
+        """Return a store that makes every value anew, and puts the new values into this store's cache."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
@@ -333,7 +333,7 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """Return the results as JSON; None if a new run could give other results, or if JSON changes a value."""
+    """Return the results as JSON; None if a new run could give other results, or if JSON cannot hold them exactly."""
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

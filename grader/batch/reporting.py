@@ -25,7 +25,7 @@ class Judged:
 
     Attributes:
         evidence: programs and inputs that decided the results.
-        notes: errors that stopped the source while it was loaded.
+        notes: errors that occurred while the source was loaded.
     """
 
     name: str
@@ -81,14 +81,14 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line with the number of points that were judged on the additional devices that ``devices`` names."""
+    """Return a line that says how many points were judged on the devices that ``devices`` names."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: judged {seen:g} of {counted(every, 'point')} on these devices"
 
 
 def total(points: Iterable[float]) -> float:
-    """Return a sum of points without floating-point noise."""
+    """Return a sum of points, rounded to remove floating-point errors."""
     return round(float(sum(points)), 6)
 
 
@@ -127,7 +127,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return everything that one exercise's results depend on, by name, so that a regrade can report changes."""
+        """Return all that one exercise's results depend on, by name, so that a regrade can say why a result changed."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",
@@ -142,7 +142,7 @@ class Basis:
         }
 
     def digest(self, names: Sequence[str]) -> str:
-        """Return the course's digest for the exercises ``names``. A digest is computed only once."""
+        """Return a digest of the exercises ``names`` and of their course. Each digest is computed only once."""
         if tuple(names) not in self._digests:
             self._digests[tuple(names)] = self.course.digest(list(names))
         return self._digests[tuple(names)]

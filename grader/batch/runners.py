@@ -1,4 +1,4 @@
-"""Workers that run programs. A program whose devices wait for each other does not hold up the other programs."""
+"""Workers that run programs. A program that hangs, because its devices wait for each other, delays no other program."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from grader.course.loading import Course
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker, WorkerDied
 
-MOST_ASIDE = 3  # per runner, because each process that runs programs takes about 0.4 GB
+MOST_ASIDE = 3  # The most workers that one runner sets aside at once, because each takes about 0.4 GB of memory.
 Asleep = Callable[[], AbstractContextManager[None]]
 
 
 class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
-    If the devices of a program wait for each other, its worker is set aside, and the next program gets a new worker.
+    If the devices of a program wait for each other, the runner sets its worker aside: this worker stays with the
+    program, and the next program gets a new worker.
 
     Args:
-        compiler: a compiler for absent chips. It compiles every program that the worker does not refuse.
+        compiler: a compiler for chips that this machine lacks; compiles every program that the worker does not refuse.
 
     Attributes:
         worker: the worker for the next program.
@@ -37,11 +38,14 @@ class Runner:
 
     @property
     def workers(self) -> list[Worker]:
-        """All workers, those that are set aside included."""
+        """All workers, including those that are set aside."""
         return [self.worker, *self._aside]
 
     def run(self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext) -> tuple[dict, list[bytes]]:
-        """Run a program; with a compiler, the header's ``compiled`` is the compiler's answer. Raises WorkerDied."""
+        """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
+
+        If there is a compiler, the entry ``compiled`` of the header is the compiler's answer.
+        """
         header, shards = self.run_or_try_again(request, program, ask, asleep)
         return with_compiled(self.compiler, header, request, program, ask), shards
 
@@ -114,7 +118,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return the header with the compiler's answer added. If the program did not run, the header is unchanged."""
+    """Return ``header``, a program's facts, with the compiler's answer added; unchanged if the program did not run."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)

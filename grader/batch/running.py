@@ -48,7 +48,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
 
 
 def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
-    """Trace one source and run its programs. Return (answers, errors that stopped the source while it was loaded)."""
+    """Trace one source and run its programs. Return (answers, errors that occurred while the source was loaded)."""
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
@@ -65,7 +65,9 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 
 
 class Runs:
-    """The programs of one source. A task that hangs on one mesh is not run on later meshes.
+    """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
+
+    The rule holds for public inputs and for hidden inputs separately.
 
     Args:
         files: names of the source files that line numbers in programs refer to.
@@ -74,10 +76,10 @@ class Runs:
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
         self._workers, self._files, self._cost = workers, files, cost
         self._hung: dict[tuple, Fault] = {}
-        self._stuck: dict[tuple, str] = {}  # task -> why it hung on devices that are not simulated
+        self._stuck: dict[tuple, str] = {}  # Task -> the reason why it hung on devices that are not simulated.
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings for requests that share one reply. After a fault, all later requests get this fault."""
+        """Return the findings for requests that share one reply. After a fault, all further requests get this fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -117,7 +119,7 @@ class Runs:
             return run_fault(died, seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Return the observation with the program's results on devices that are not simulated."""
+        """Run the program on devices that are not simulated, if any. Return the observation with the results added."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
@@ -133,7 +135,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Trial:
-    """One program of a submission, and the workers that run it. Each run adds the workers' CPU time to ``cost``."""
+    """One program of a submission, and the workers that run it. Each run adds its CPU time to ``cost``."""
 
     workers: Workers
     ask: Ask
@@ -149,7 +151,7 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers``, one at a time, and return how far results move. Raises WorkerDied."""
+        """Change the operations ``numbers``, one at a time. Return how much the results change. Raises WorkerDied."""
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():
@@ -159,7 +161,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Add the full time limit of a run to the cost if the program reaches the limit."""
+        """If the program in the block reaches the time limit, add the whole time limit to the cost."""
         try:
             yield
         except WorkerDied as died:

@@ -1,24 +1,24 @@
-"""The folder that a batch writes to.
+"""The folder of reports that ``grade`` writes to.
 
-    OUT/grades.sqlite             the only record of all grades (``database``)
-    OUT/overrides.yaml            points given by hand; people write it and the grader reads it (``overrides``)
-    OUT/roster.csv                the last roster that a command named; people may edit it
+- ``OUT/grades.sqlite``: the only record of all grades (``database``)
+- ``OUT/overrides.yaml``: points given by hand, which people write and the grader reads (``overrides``)
+- ``OUT/roster.csv``: the last roster with a column ``id`` that a command used; people may edit this file
 
-The grader writes the following files from the database. The next run writes missing files again (``written``):
+The grader writes the files below from the database (``written``). If one is missing, the next run writes it again:
 
-    OUT/reports/<student>.json    the report that counts
-    OUT/students/<student>.html   the page for the student
-    OUT/<student>.html            the page for the staff
-    OUT/grades.csv  OUT/summary.json  OUT/index.html
-    OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
-    OUT/changes.csv  OUT/changes.html   the history of changed scores
+- ``OUT/reports/<student>.json``: the student's report that counts for the grade
+- ``OUT/students/<student>.html``: the page about the student, for the student
+- ``OUT/<student>.html``: the page about the student, for the staff
+- ``OUT/grades.csv``, ``OUT/summary.json`` and ``OUT/index.html``: tables and a page about the class
+- ``OUT/integrity.json``: wrong answers that are right for another student's numbers; only for the staff
+- ``OUT/changes.csv`` and ``OUT/changes.html``: the history of changed scores
 
-One folder holds a course's grades. Reports of modules and students that a run does not grade still count.
+One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
 
 The database saves new reports about once a second. Reports count when the run ends: one transaction replaces all
-reports and adds the changes and the summary. A run can be killed at any moment, and loses only reports that were not
-saved yet. If the command is repeated, it uses the stored reports that have current fingerprints. It grades submissions
-with a ``broken`` result again, and writes the files. Clocks and file times never decide whether a report is used.
+reports and adds the changes and the summary. A killed run loses only reports that were not saved yet. If the command is
+repeated, it grades a submission again only if the submission has no report with a current fingerprint, or if a result
+in the report is ``broken``. Then it writes the files. Clocks and file times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
-STAGED = "staged"  # a folder left by killed runs of older versions
-MOST_HELD = 4 << 20  # limit of the characters of source code in memory
+STAGED = "staged"  # A folder that a killed run of an older version may have left.
+MOST_HELD = 4 << 20  # The most characters of source code that are held in memory.
 
 
 class Folder:
-    """One course's grades, locked against a second grader."""
+    """The folder of one course's grades. While it is open, a lock keeps other graders from writing to it."""
 
     database: Database
 
@@ -68,18 +68,18 @@ class Folder:
         """Store the arguments. A ``with`` statement opens the folder.
 
         Args:
-            adjust: points given by hand and late penalties.
+            adjust: the adjustments of reports: points given by hand and late penalties.
             when: the time of this run, for the history of changes.
             dry: True to work on a copy of the database, and to write nothing to the folder.
         """
         self.path, self.course, self.when, self.dry = path, course, when, dry
         self.adjust = adjust or Adjustments()
-        self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
+        self.suspicions: list[dict[str, Any]] = []  # wrong answers that are right for another student's numbers
         self.changes: list[Change] = []
         self.taken = TakenOver()
         # Students with a report file but no report in the database: their changes are unknown.
         self.unread: list[str] = []
-        # Report files without a report in the database.
+        # Names of report files that belong to no report in the database.
         self.uncounted: list[str] = []
         # Students with a new report, made now or by a killed run. Reports of earlier runs count until this run ends.
         self._due: set[str] = set()
@@ -104,7 +104,9 @@ class Folder:
         self.taken = take_over(made, self.path)
 
     def _lock(self, stack: ExitStack) -> None:
-        import fcntl  # Windows lacks fcntl, and has no sandbox for grading either
+        # This import is not at the top, because Windows lacks fcntl. Windows needs no lock, because a batch needs a
+        # sandbox, which Windows also lacks.
+        import fcntl
 
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
@@ -123,10 +125,10 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """Return the student's report as graded; None if the exercises ``names`` must be graded.
+        """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
-        They must be graded if no report has a current fingerprint, or if a result in one of them is broken. The report
-        may come from a killed run.
+        They must be graded again if no report has a current fingerprint, or if one of their results is ``broken``. The
+        returned report may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -140,7 +142,7 @@ class Folder:
         return None
 
     def _graded(self, student: str) -> Report | None:
-        """Return the student's report as graded, before adjustments; None if no report of the student counts."""
+        """Return the student's report without adjustments; None if no report of the student counts for the grade."""
         found = self.database.stored(student)
         return as_extensions_are(found.graded, self.course) if found else None
 
@@ -194,7 +196,7 @@ class Folder:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: for each student of the class without a report, the reason, as in ``write_grades_csv``.
+            absent: the reason for each student of the class who has no report; a remark in ``grades.csv``.
             people: names and sections from the roster; None keeps the names and sections of the last run.
         """
         if self.dry:
@@ -248,7 +250,7 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
 
 
 def on_file(folder: Path, student: str) -> Report | None:
-    """Return the student's report as graded; None if the student has no report."""
+    """Return the student's report without adjustments; None if the student has no report."""
     with reading(folder) as database:
         found = database.stored(student)
     return found.graded if found else None
@@ -259,16 +261,16 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 def no_word(_: object) -> None:
-    """Do nothing. The default of functions that announce progress."""
+    """Do nothing: the default of the arguments ``announce`` and ``say_graded`` of ``grade_batch``."""
 
 
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
     announce: Callable[[Sequence[Change]], None] = no_word, say_graded: Callable[[Report], None] = no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
-    """Grade every submission without a current report. Return (students with a report, errors by student).
+    """Grade every submission that has no current report. Return (students with a report, errors by student).
 
-    The caller ends the run with ``folder.finish``.
+    After this function, the caller must end the run with ``folder.finish``.
 
     Args:
         bar: shows a progress bar.
@@ -281,7 +283,8 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # the submission became unreadable during the run
+        # The submission became unreadable during the run.
+        except Unreadable as error:
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:
@@ -310,10 +313,10 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student, read when needed. At most MOST_HELD characters of source code stay in memory.
+    """Submissions by student, which are read when they are needed. At most MOST_HELD characters of code stay in memory.
 
-    If a submission changes after the grader first read it, the grader grades the version that it read last. The report
-    has the fingerprint of this version.
+    If a submission's files change during a run, the grader grades the version that it read last. The report has the
+    fingerprint of this version.
     """
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
@@ -358,7 +361,7 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 
 
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """Return the number of students who handed in each module that is due or handed in.
+    """Return the number of students who handed in each module, for modules that are due or that a student handed in.
 
     Modules that are neither due nor handed in are left out, so that they do not count as zero points. Files unchanged
     from the handout do not count as handed in.

@@ -1,4 +1,4 @@
-"""``shardlings submit``: run the public checks, list what is missing, and hand in the work.
+"""``shardlings submit``: run a module's public checks, list unfinished tasks, and hand in the module.
 
 If nbgrader is set up, the command copies the module's folder to nbgrader's exchange. Otherwise it writes a zip, which
 learners upload and ``shardlings grade`` reads.
@@ -28,8 +28,8 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal files make equal zips
-ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # shared accounts
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # All files in a zip get this date, so that equal files make equal zips.
+ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # Shared accounts.
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ def login() -> str:
     """Return the name of this account. Raises CourseError for a shared account or an account without a name."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
-    except (KeyError, OSError):  # the account does not exist
+    # ``getuser`` raises these errors if the account does not exist.
+    except (KeyError, OSError):
         name = ""
     if name in ("", *ANYBODY):
         account = f"the account {name!r} is not a student's" if name else "this account has no name"
@@ -81,12 +82,12 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write a zip with the files that the grader will grade, and return its path.
+    """Write a zip with the files that ``grade`` will read, and return its path.
 
     Args:
         work: the learner's folder or file.
         to: the zip's path, or a folder for it.
-        at: the submission time in the zip's manifest; None for now.
+        at: the submission time to write into the zip's manifest; None for the current time.
     """
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
@@ -104,8 +105,8 @@ def write_zip(
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
     """Return the manifest of a zip as JSON: student, course, module, time, variant, versions and digests of the files.
 
-    The grader reads only the field ``submitted``, and only if the course has a late policy and the staff's record has
-    no time. The other fields are for people.
+    The grader reads only two fields. It reads ``submitted`` if the course has a late policy and the staff's record has
+    no time, and ``student`` to warn the staff about files that name another student. The other fields are for people.
     """
     variants = course.config.variants
     data = {

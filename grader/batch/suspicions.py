@@ -1,4 +1,7 @@
-"""Find wrong answers that are right for another student's numbers. Only the staff sees these answers."""
+"""Find wrong answers that are right for another student's numbers, and so may be copied from this student.
+
+In some courses, questions have different numbers for each student. Only the staff sees the answers that are found.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class Suspicions:
     def __init__(self, course: Course) -> None:
         self._course = course
         self._drawn = course.config.variants.mode == "per_student"
-        # (exercise, question) -> (position among all wrong answers, student, answer)
+        # (exercise, question) -> (position among all wrong answers, student, answer) of each wrong answer.
         self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
         self._count = 0
 
@@ -45,7 +48,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield (position, suspicion) for one question. Drawn numbers of only one question at a time are in memory."""
+        """Yield (position among all wrong answers, suspicion) for the wrong answers to one question."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

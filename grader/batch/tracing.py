@@ -23,7 +23,7 @@ NOTHING = Reply(Fault("missing", "nothing was handed in for this exercise"))
 
 @dataclass
 class Cost:
-    """CPU seconds that all files of one submission have used together.
+    """Time that all files of one submission have used together.
 
     Attributes:
         limits: the submission's limits.
@@ -39,7 +39,7 @@ class Cost:
 
     @property
     def tracing_left(self) -> float:
-        """CPU seconds that are left for tracing; negative if the limit is exceeded."""
+        """Seconds that are left for tracing; negative if the limit is exceeded."""
         return self.limits.total_seconds - self.tracing
 
     @property
@@ -57,7 +57,7 @@ class Trace:
     Attributes:
         replies: the reply to each request. A request with hidden inputs gets the program that was traced for public
             inputs.
-        notes: errors that stopped the source while it was loaded.
+        notes: errors that occurred while the source was loaded.
         files: names of the source files that line numbers in programs refer to.
     """
 
@@ -67,7 +67,7 @@ class Trace:
 
 
 def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Cost) -> Trace:
-    """Return a source's replies to all requests, from the source's processes or from the cache.
+    """Return a source's replies to all requests, from child processes that run the source or from the cache.
 
     Args:
         source: None if nothing was handed in.

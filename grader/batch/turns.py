@@ -1,4 +1,4 @@
-"""Let only a few threads work at a time, in order. While one thread's child process sleeps, another thread may work."""
+"""Let only a few threads work at a time, in order. While a thread's child process sleeps, one more thread may work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Self
 
 
 class Turns:
-    """Turns (permissions to work), numbered from 0, that threads take in order. After ``__exit__``, no turn begins.
+    """Turns: permissions to work, numbered from 0, that threads take in order. After ``__exit__``, no turn begins.
 
     Args:
-        most: the largest number of turns that work at a time.
+        most: how many threads may work at a time.
     """
 
     def __init__(self, most: int) -> None:
@@ -36,7 +36,7 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """Do not count the caller's turn as working during the block. After the block, the caller continues at once."""
+        """During the block, do not count the caller as working. Afterwards the caller continues without waiting."""
         self._count(-1)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Judge findings (observations, outcomes, faults): make the results of checks, their hints, and results of questions.
+"""Judge findings (observations, outcomes, faults): make results of checks, with hints, and results of questions.
 
 To find the hint for a failed check, the grader compares the submission's findings with findings of misconceptions.
 ``References`` traces and runs each misconception once.
@@ -50,7 +50,7 @@ class Judge:
 
         Args:
             answered: the submission's answers to the grader's requests.
-            workers: run the misconceptions that were not run before.
+            workers: the workers that run a misconception if it was not run before.
             public: True if the submission is judged on public data only.
         """
         compared = paired(answered)
@@ -95,7 +95,7 @@ def judge_answers(
     """Return a result for each question of an exercise, judged with the numbers drawn for this student.
 
     Args:
-        source: the submission's source, for questions that are answered by the code of a task.
+        source: the submission's source, because the answer to some questions is the code of a task.
     """
     found = {id(a.ask.of): a.finding for a in answered}
     results = []
@@ -120,7 +120,7 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
 
 
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
-    """Return True if a misconception may explain a failed check. The grader runs only such misconceptions.
+    """Return True if a misconception may explain a failed check. If not, the grader does not run the misconception.
 
     The misconception must name the check in ``fails``. One of these conditions must hold, too:
 
@@ -135,7 +135,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return True if the code of a task ran, so that it returned a result or raised an error."""
+    """Return True if the code of a task ran: it returned a result or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -149,13 +149,14 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return the time of a timing call's program in picoseconds; None without a time."""
+    """Return the time of the program on the call's timeline, in picoseconds; None if the call declares no timeline."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # the checks that use the step's time report this error
+    # The error is not reported here, because the checks that use the time report it.
+    except Exception:
         return None
 
 
@@ -166,7 +167,7 @@ class ProgramFindings:
     Attributes:
         lock: held while findings are added.
         findings: findings by the key of the request (``Ask.same``).
-        shown: findings of whole submissions with this misconception, by the keys (``Ask.same``) of all their requests.
+        shown: findings of a whole submission with this misconception, by the keys (``Ask.same``) of all requests to it.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -175,7 +176,7 @@ class ProgramFindings:
 
 
 class References:
-    """Findings of an exercise's reference and misconceptions, each run once, on public inputs. Thread-safe."""
+    """Findings of references and misconceptions. Each is run once, on public inputs. Thread-safe."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}
@@ -187,7 +188,8 @@ class References:
         """Return the answers of a misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: the requests to answer. All questions are left out, and so are requests with hidden inputs.
+            plan: requests. Questions and requests with hidden inputs get no answer. A misconception answers only the
+                requests to its own task.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
@@ -217,13 +219,13 @@ class References:
         return found.shown[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
-        """Keep the answers of a misconception, or of the reference, so that hints need not run it again."""
+        """Keep known answers of a misconception, or of the reference (None), so that no run is needed to find them."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield all findings so far of an exercise's reference and misconceptions."""
+        """Yield the findings that are known so far of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

@@ -36,7 +36,7 @@ class Why:
     Attributes:
         result: the new verdict.
         kept: the verdict in the report on file; None if no report has this check.
-        lines: the requests and the findings, run by run, as text.
+        lines: the grader's requests and what it found for them, run by run, as lines of text.
         differs: one line for each difference from the report on file.
         page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """
@@ -60,8 +60,8 @@ def why(
         submission: the student's submission.
         where: ``EXERCISE/CHECK``, or only the name of a check or question, if no other exercise has this name.
         kept: the report on file, if there is one.
-        make: makes a grader without a cache; None for a grader with only simulated devices.
-        overrides: points given by hand to any student; the output lists this student's points.
+        make: a function that makes a grader without a cache; None for a grader with only simulated devices.
+        overrides: points given by hand to all students; the output lists those of this student.
 
     Raises:
         CourseError: the course has no check ``where``.
@@ -77,7 +77,8 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # status or points changed, not only the wording of the reason
+    # Status or points must have changed. A different wording of the reason is not enough.
+    if changed and name in submission.sources:
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -146,7 +147,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """Yield lines with the requests of a check or a question, and with their findings."""
+    """Yield lines of text with the requests for a check or a question, and with what the grader found for each."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)

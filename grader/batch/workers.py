@@ -47,7 +47,7 @@ class Ended:
 
 
 class Children:
-    """The child processes that answer the requests to one file of a submission, one process at a time.
+    """The child processes that answer the requests to one file of a submission. Only one child runs at a time.
 
     Args:
         tracer: the worker that starts the children.
@@ -71,8 +71,8 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        - If a request ends its child, a new child gets only this request. If this child ends, too, the request gets a
-          fault.
+        - If a child ends before it has answered a request, a new child gets only this request. If the new child ends,
+          too, the request gets a fault.
         - If two children end while they load the source, all requests to the source get a fault.
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.
@@ -98,7 +98,7 @@ class Children:
         if not ended.loaded:
             self._failed_loads += 2 if late else 1
             if self._failed_loads >= 2:
-                fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
+                fault = ended_fault(ended.how, "the loading of your file", seconds)
                 self._replies |= dict.fromkeys(left, Reply(fault))
         elif late:
             self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
@@ -130,10 +130,12 @@ class Children:
                     body = frame.get("body", {})
                     if body.get("started"):
                         started = True
-                    elif body.get("loaded") and not loaded:  # learner code may forge a second "loaded"
+                    # Learner code may forge further messages "loaded". Only the first message counts.
+                    elif body.get("loaded") and not loaded:
                         loaded = True
                         self._notes = self._notes or load_notes(body.get("faults"))
-                    elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
+                    # Accept each answer only once, and only in order.
+                    elif left and body.get("number") == len(chosen) - len(left):
                         i = left.pop(0)
                         self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
@@ -143,8 +145,8 @@ class Children:
     def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
-        When the child sleeps for the first time, the submission's turn stops counting (``Turns.asleep``). From then
-        until the child ends, the grader may grade another submission too.
+        From the first time that the child sleeps until it ends, this submission does not count as being graded
+        (``Turns.asleep``), so that the grader may grade one more submission.
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
@@ -162,8 +164,8 @@ class Workers:
 
     Attributes:
         limits: the limits of one submission.
-        store: keeps results over runs of the grader.
-        devices: devices that programs run on in addition to the simulated devices. The values of both are checked.
+        store: keeps results from one run of the grader to the next.
+        devices: devices that programs run on in addition to the simulated devices. Values from both are checked.
         asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
         processes: all workers.
     """
@@ -182,7 +184,7 @@ class Workers:
         return [self.tracer, *(worker for runner in self.runners for worker in runner.workers)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return a copy of these workers with one runner only: runner ``number``, modulo the number of runners."""
+        """Return a copy of these workers that uses only one of the runners, chosen by ``number``."""
         one = copy(self)
         one.runners = [self.runners[number % len(self.runners)]]
         return one
@@ -227,7 +229,7 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return the runner for a request. Requests with equal task and mesh go to one runner, so its cache helps."""
+        """Return the runner for a request. All requests for a task on one mesh go to one runner, which has a cache."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
@@ -235,8 +237,8 @@ class Workers:
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     """Yield a thread pool for the block.
 
-    If the block raises an exception, queued work is cancelled. After an interruption (such as Ctrl-C), the pool does
-    not wait for running work.
+    If the block raises an exception, the pool cancels queued work. If the exception is an interruption (such as
+    Ctrl-C), the pool does not wait for running work either.
     """
     pool = ThreadPoolExecutor(threads)
     try:
@@ -247,11 +249,11 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-SLOW = 40.0  # seconds of work after which a submission is reported as slow
-AHEAD = 4  # queued submissions for each set of workers; more would fill the memory, fewer would leave workers idle
-SPARE = 12  # at most this many additional sets of workers; a sleeping submission may need a set (about 0.2 GB)
-# At most this many additional sets for each set of workers, because the wall time limit allows about 10 busy processes
-# for a core.
+SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
+AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
+SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
+# Limit of the spare sets for each submission that is graded in parallel, because the limit on wall time allows about 10
+# busy processes for a core.
 SPARE_EACH = 6
 
 T = TypeVar("T")
@@ -262,7 +264,7 @@ class Pool(Generic[T]):
 
     Args:
         every: one set for each submission that is graded in parallel.
-        spare: further sets, which ``each`` uses while children of other sets sleep.
+        spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
         sets: all sets of workers.
@@ -287,7 +289,7 @@ class Pool(Generic[T]):
             self._free.put(workers)
 
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
-        """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
+        """Call ``work`` for each name in a thread of a pool, and pass each result to ``done`` in the caller's thread.
 
         ``done`` gets results as they arrive. If several arrive at once, it gets them in the order of the names. If
         ``work`` raises an exception for one name, ``done`` gets the exception, and work on the other names continues.
@@ -315,7 +317,7 @@ class Pool(Generic[T]):
                     if seconds >= 2 * told.get(name, SLOW / 2):
                         told[name] = seconds
                         self.slow(name, seconds)
-                # A list, because ``wait`` returns a set without order.
+                # This loop does not use the result of ``wait``, because ``wait`` returns a set, which has no order.
                 for future in [one for one in running if one.done()]:
                     name, error = running.pop(future), future.exception()
                     done(name, error if isinstance(error, Exception) else future.result())

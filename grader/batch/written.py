@@ -23,10 +23,10 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a report folder. With ``anew``, also write the pages that are up to date."""
+    """Write all files of a report folder. Without ``anew``, leave out pages that are up to date."""
     found = database.last_run()
     if found is None:
-        raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
+        raise CourseError(f"{folder} has no summary by this version of shardlings; run shardlings grade again")
     summary, integrity, absent = found
     with resumable():
         for name in ("reports", "students"):
@@ -51,7 +51,10 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 
 def _write_student(folder: Path, report: Report, text: str, person: Person, *, anew: bool) -> None:
-    """Write a student's pages, then the report. So an up-to-date report file proves that the pages are up to date."""
+    """Write a student's pages, and after them the report.
+
+    Because of this order, an up-to-date report file proves that the pages are up to date.
+    """
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)
@@ -98,7 +101,7 @@ def remove_files(folder: Path, student: str) -> None:
 
 
 def shows_the_same(report: Report, other: Report) -> bool:
-    """Return True if the pages of both reports are identical."""
+    """Return True if both reports give identical pages."""
 
     def shown(of: Report) -> Report:
         drawn_by = [{"grader": e.basis.get("grader", "")} for e in of.exercises]

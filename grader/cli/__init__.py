@@ -1,10 +1,11 @@
 """Learn, write and grade exercises on sharded computation in JAX.
 
-Exit codes:
-    0  success
-    1  the graded submissions or the proved course have failures
-    2  the command could not be carried out; one line gives the reason
-    3  the grader itself failed for a submission, or a verdict differs from the report on file
+The exit codes of all commands:
+
+- 0: success
+- 1: a learner's work or the proved course has failures
+- 2: the command could not be carried out; one line gives the reason
+- 3: the grader failed for a submission, did not grade one, or an appeal's verdict differs from the report on file
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ from grader.sandbox.processes import end_all
 # Error numbers of a full disk or quota. An error with one of these numbers may name no file.
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-LONG = 1000  # characters; more than any command's summary, so that --help cuts no summary
+LONG = 1000  # Characters. No command's summary is as long, so --help shows each summary whole.
 VALUE_ERROR = "Value error, "
-READERS = {  # commands by reader, in the order of --help, including those of wings
+# The groups of commands in --help, in order. Each group is for one kind of reader, and includes commands of wings.
+READERS = {
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
     "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
     "Authors": ("new", "build", "verify", "mutants", "publish"),
     "Machine": ("doctor", "docs", "chip"),
 }
-COMMANDS = {  # the commands that no wing adds; each is imported when needed
+# The commands that no wing adds. The function of a command is imported when the command runs.
+COMMANDS = {
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",
@@ -56,7 +59,7 @@ COMMANDS = {  # the commands that no wing adds; each is imported when needed
     "nbgrader": "nbgrader.nbgrader",
     "docs": "docs.docs",
 }
-# Users' errors, which are reported in one line. The classes are listed by name, which needs no imports.
+# Errors that users make, which are reported in one line. They are listed by name, so that nothing is imported here.
 MISTAKES = {
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
@@ -68,7 +71,7 @@ MISTAKES = {
 
 
 class Imported(Mapping[str, Any]):
-    """All commands by name: commands of the core, then commands of wings. Looking up a command imports it."""
+    """All commands by name: first those of this package, then those of wings. Looking up a command imports it."""
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
@@ -98,7 +101,7 @@ def _imported(name: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """The group of all commands. Messages about wrong options are printed without pydantic's prefix."""
+    """The group of all commands. Messages about wrong options are printed without the prefix that pydantic adds."""
 
     def __init__(self, **about: Any) -> None:
         super().__init__(**about)
@@ -108,7 +111,7 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands for ``--help``: in groups by reader, each with the first sentence of its help."""
+        """Write the list of commands for ``--help`` in the groups of READERS, with the first sentence of their help."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
@@ -174,7 +177,7 @@ def main() -> None:
     try:
         run()
     except BaseException as end:
-        # After an interruption, any exception may be a consequence of the interruption.
+        # After Ctrl-C, any exception may be a consequence of it.
         if stopping.asked() or isinstance(end, KeyboardInterrupt):
             end_all()
             stopping.stop()

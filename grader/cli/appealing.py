@@ -32,7 +32,7 @@ class AppealOptions:
     Attributes:
         student, check: the student and the check to judge again.
         paths: the submissions.
-        to: the folder with the report on file; None compares with no report.
+        to: the folder with the report on file, to compare with; None to compare with no report.
         html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.
@@ -76,7 +76,9 @@ def decide_again(options: AppealOptions) -> int:
         return Grader(found, tier, **beside._asdict())
 
     by_hand = read_overrides(to) if to else ()
-    with busy(f"deciding {check} again from scratch: some seconds for each function", quiet=options.as_json):
+    with busy(
+        f"deciding {check} again from scratch, which takes some seconds for each function", quiet=options.as_json
+    ):
         decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
     if options.as_json:
         print_json(

@@ -34,7 +34,7 @@ Seeds = Annotated[
         "--seeds",
         min=1,
         max=1000,
-        help="number of course seeds with which to prove the course, such as the seeds of future terms",
+        help="how many course seeds to prove the course with, for example one for each future term",
     ),
 ]
 
@@ -72,7 +72,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
     for path in unlisted:
         say(f"{path.as_posix()} is not listed in course.yaml, so it is not an exercise")
     if done.left:
-        text = "to replace edited files and keep them in exercises.bak/: shardlings build --force"
+        text = "to replace edited files, and move them to exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)
     elif not done.changed and not done.unusable:
         out.print("exercises/ is current")
@@ -104,7 +104,7 @@ def verify(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the course: references, stubs, misconceptions, questions, and that nothing leaks."""
+    """Prove the course: try its references, stubs, misconceptions and questions, and check that no solution leaks."""
     found, chosen = to_prove(course, names)
     if rules:
         _list_rules(found, chosen)
@@ -142,7 +142,7 @@ def verify(
 
 
 def _list_rules(course: Course, names: Sequence[str]) -> None:
-    """Print the rules in these exercises' statements. Raises Exit if ``rule_problems`` finds a problem."""
+    """Print the rules in these exercises' statements. Raises Exit if ``rule_problems`` finds a problem in a rule."""
     problems = 0
     for name in names:
         exercise = course.exercise(name)
@@ -164,7 +164,7 @@ def mutants(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the checks: change each reference in many small ways, and require that a check fails."""
+    """Prove the checks: change each reference in many small ways, and require that a check fails for each change."""
     from grader.authoring.mutants import proving
     from grader.authoring.mutants.equivalents import equivalents
     from grader.authoring.mutants.making import mutants_of
@@ -205,7 +205,9 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
         for problem in proof.problems:
             say(f"    {clean(problem, 400)}")
         for name in proof.unproven:
-            out.print(f"    no wrong solution proves that the check {name} can fail", markup=False, highlight=False)
+            out.print(
+                f"    no misconception names the check {name}, and no mutant fails it", markup=False, highlight=False
+            )
     for module in course.config.modules if len(proofs) > 1 else ():
         if module.exercises and set(module.exercises) <= rows.keys():
             sums = map(sum, zip(*(rows[name] for name in module.exercises), strict=True))
@@ -237,12 +239,12 @@ def _row(name: str, counts: list[float]) -> str:
 
 def new(
     name: Annotated[
-        str, typer.Argument(help="the new MODULE/EXERCISE, such as 03_matmuls/c6_batched, or the word course")
+        str, typer.Argument(help="MODULE/EXERCISE to start, such as 03_matmuls/c6_batched; for a new course: course")
     ],
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
-    """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify unchanged."""
+    """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify before any edit."""
     if name == "course":
         if folder is None:
             raise scaffold.ScaffoldError("name a folder for the course: shardlings new course FOLDER")

@@ -41,7 +41,7 @@ def check_work(
     """Check the exercises ``chosen`` in the learner's work at ``place``, print the results, and return the exit code.
 
     Args:
-        names: exercises or modules as the learner typed them.
+        names: the exercises or modules to check, as the learner typed them.
         unconfined: True to print a note that the work runs without a sandbox.
     """
     if unconfined:
@@ -79,7 +79,7 @@ def _tell_compiler(compiler: Compiler) -> None:
 def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:
     """Return the submission at ``place``.
 
-    A process in a sandbox parses the submission, or this process if ``tier`` is "none".
+    The submission is parsed in a sandboxed process, or in this process if ``tier`` is "none".
     """
     with nullcontext() if tier == "none" else parsing(tier) as parsers:
         return read(place, student, course.module_of, course.handed_out, parsers)
@@ -104,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged. Without solutions, print how many points hidden checks decide later."""
+    """Print that hidden checks were judged, or, if the course has no solutions, how many points they decide later."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -112,7 +112,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
 
 
 def print_in_short(course: Course, graded: Report) -> None:
-    """Print a line for each exercise that is begun, then the first failure, then the command that shows more."""
+    """Print a line for each exercise that the learner began, then the first failure, then the command to run next."""
     print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
     out.print()
     if failing := print_first_failure(graded, out):
@@ -162,7 +162,8 @@ def submit_module(
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
     exchanged = inside if to is None and exchange.configured() else None
-    named = "" if exchanged else student or submitting.login()  # find the login before the checks, which take time
+    # Ask for the login before the checks, which take time, because ``login`` may raise CourseError.
+    named = "" if exchanged else student or submitting.login()
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
     if full:
@@ -178,7 +179,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of exercises that are begun. The results above list all other exercises."""
+    """Print the unfinished tasks of exercises that the learner began. The printed results list all other exercises."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

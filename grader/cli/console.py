@@ -43,7 +43,7 @@ def only_problems(quiet: bool) -> Iterator[None]:
 
 
 def tell(what: str, text: object) -> None:
-    """Print the line ``WHAT: TEXT`` on stderr. Results go to stdout."""
+    """Print ``what``, a colon and ``text`` as one line on stderr. Results, in contrast, go to stdout."""
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
@@ -76,7 +76,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        total: the number of calls until the work is done.
+        total: how often the function will be called until the work is done.
         what: the text before the bar.
         quiet: True to show nothing.
         console: where the caller prints results while the bar is shown. The bar stays below the results.
@@ -99,9 +99,9 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 
 
 def _progress_lines(total: int, what: str) -> Callable[[str], None]:
-    """Return a function to call after each item.
+    """Return a function to call after each finished item.
 
-    The function prints the time left, at most once in ``EVERY`` seconds.
+    The function prints the remaining time, at most once in ``EVERY`` seconds.
     """
     began = printed = monotonic()
     done = 0

@@ -75,7 +75,7 @@ def explain(
     course: CourseOption = None,
     student: Student = "",
     solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution's function, even if I wrote mine")
+        bool, typer.Option("--solution", help="use the solution's function, even if I wrote my own")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -94,11 +94,11 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # authors also see lines to copy into checks
+    for_author = solution and not mesh and not dims  # authors who explain the solution also get lines for checks
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # measure times only if there is a timeline to compare with
+        devices.times = bool(on)  # measure times only if there is a timeline to compare them with
     with (
         own_grader(found, tier, devices) as grader,
         busy("tracing and reading the exercise's programs, which takes some seconds", quiet=as_json),
@@ -121,10 +121,10 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts with two more texts: the TPU compiler's step time and the learner's predictions."""
+    """Return the program's facts with two texts added: the time by the TPU compiler and the learner's predictions."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
-    # Times may be predicted if the program is a learner's, or if the course's folder has learners' exercises.
+    # There may be predictions only for a learner's program, or if the course's folder has learners' exercises.
     if work is not None or not solution or (course.root / "exercises").is_dir():
         for predicted in wing.offered("predicted"):
             program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))
@@ -197,8 +197,8 @@ def own_source(
 ) -> Source:
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
-    If the work runs in a sandbox and the user named no course, a course without solutions around the work is refused.
-    The author of the work could have written this course.
+    The work may be in the folder of a course without solutions. Then the author of the work could have written this
+    course. So the course is refused if the work runs in a sandbox and the user named no course.
 
     Args:
         named: the value of ``--course``; None if the user named no course.
@@ -214,7 +214,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return the lines of code that an author may add to a task's checks, by task."""
+    """Return, for each task, the lines of code that an author may add to the task's checks."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
@@ -223,7 +223,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
     """Print the facts about each task's programs.
 
     Args:
-        lines: the lines of code that an author may add to a task's checks, by task.
+        lines: for each task, the lines of code that an author may add to the task's checks.
     """
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})
@@ -233,7 +233,9 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             print_explained(program, out)
             out.print()
         if lines.get(task):
-            out.print("lines to copy into checks; their limits fit these meshes and hidden inputs' sizes:", style="dim")
+            out.print(
+                "lines to copy into checks; their limits fit these meshes and the sizes of hidden inputs:", style="dim"
+            )
             for line in lines[task]:
                 say(f"    {line}")
             out.print()

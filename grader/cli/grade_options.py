@@ -1,6 +1,6 @@
 """The options of ``shardlings grade``, and the function that starts to grade.
 
-This module imports nothing that is slow to import.
+This module imports no module that takes long to import.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def carry_out(options: GradeOptions) -> int:
     """Grade with these options, and return the exit code. Raises CourseError."""
     options.refuse_what_does_not_go_together()
     found = solved_course_at(options.course, options.paths)
-    found.select([*options.only])  # report a wrong name before reading submissions
+    # A wrong name raises CourseError here, before submissions are read.
+    found.select([*options.only])
     if options.to is not None and options.elsewhere is None and not has_reports(options.to):
         begin_workers(found, best_tier(options.isolation))
     from grader.cli.grading import grade_batch

@@ -88,7 +88,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
-        # Otherwise the next run would take the reports for submissions.
+        # The next run would take reports in the folder of submissions for submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
@@ -100,7 +100,8 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # without --json, the summary begins with this warning
+        # Without --json, the printed summary contains this warning.
+        if course.seed_problem and options.as_json:
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
@@ -164,7 +165,7 @@ def run_in(
         say_graded,
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    # Load the exercises that were not graded. Loading takes time, so it is done after grading.
+    # Load the other exercises of the course. This takes time, so it is done after grading.
     if unusable is None:
         unusable = others_unusable(course)
     done = finish(course, folder, graded, not_graded, unusable, known, work.signed)
@@ -179,7 +180,8 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
-        only = list(asked)  # without submissions ``only`` is empty, which selects all modules
+        # If no module is due or handed in, ``only`` is empty, which selects all modules.
+        only = list(asked)
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
@@ -190,7 +192,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
-    """End the command if one of the exercises ``names`` cannot be used. Load no other exercise."""
+    """End the command if one of the exercises ``names`` cannot be used. Other exercises are not loaded."""
     _, unusable = course.usable(names)
     if unusable:
         tell_unusable(unusable)
@@ -198,17 +200,17 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return the reason for each unusable exercise, and print the reasons as notes."""
+    """Return why exercises are unusable, by exercise, and print these reasons as notes."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return the reason for each unusable exercise. Raises CourseError if a report on file has such an exercise.
+    """Return why exercises are unusable, by exercise. Raises CourseError if a report on file has an unusable exercise.
 
-    New reports take over grades from reports on file. This is impossible for an unusable exercise, because its weight
-    is unknown.
+    For exercises that this run does not grade, new reports take over the grades in the reports on file. This is
+    impossible for an unusable exercise, because its weight is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()
@@ -265,7 +267,8 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    if folder.dry:  # a complete summary would push the list of changes off the screen
+    # After a dry run, a complete summary would push the list of changes off the screen.
+    if folder.dry:
         print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:

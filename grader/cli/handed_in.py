@@ -26,7 +26,7 @@ class HandedIn:
         submissions: readable submissions, by student.
         not_graded: why a submission cannot be graded, by student.
         notes: notes for the staff.
-        signed: for each student whose files name another student of the class, a text that lists these files.
+        signed: by student, a text that lists the student's files that name another student of the class.
     """
 
     places: dict[str, Place]

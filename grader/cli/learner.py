@@ -47,7 +47,7 @@ def show(
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show an exercise: its statement, my numbers and its checks.
+    """Show an exercise: its statement, its checks, and its questions with my numbers.
 
     For a module, show the notes for all exercises of the module, and the list of exercises.
     """

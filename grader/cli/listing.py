@@ -27,7 +27,7 @@ LIST_WIDTH = 76
 
 @dataclass(frozen=True)
 class ToShow:
-    """The arguments of ``show``: a name, how many hints to print, and whether to print only 'Going further'."""
+    """The arguments of ``show``: a name, the number of hints to print, and whether to print only 'Going further'."""
 
     name: str
     hint: int = 0
@@ -101,7 +101,8 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     hints = hints_of(exercise, only, hint)
-    if only in exercise.tasks:  # a task has no page of its own
+    # A task, unlike a question, is shown with its whole exercise.
+    if only in exercise.tasks:
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None
@@ -157,7 +158,7 @@ def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[
 
 
 def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
-    """Print hints, and no statement, because learners read the statement before they ask for hints."""
+    """Print hints without the statement, because learners read the statement before they ask for hints."""
     for of, texts in hints.items():
         for number, text in enumerate(texts, 1):
             out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)

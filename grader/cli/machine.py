@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """The result of one test of the machine. ``needed`` is True if nothing works on machines that fail this test."""
+    """The result of one test of the machine. ``needed`` is True if nothing works on a machine that fails the test."""
 
     name: str
     ok: bool
@@ -47,7 +47,7 @@ def jax_line(version: str | None = None) -> MachineCheck:
 
 
 def search_path_lines() -> list[MachineCheck]:
-    """Return a warning if PYTHONPATH has entries that change with the current folder."""
+    """Return a warning if PYTHONPATH has empty or relative entries: their meaning depends on the current folder."""
     entries = os.environ.get("PYTHONPATH", "")
     if not entries or all(map(os.path.isabs, entries.split(os.pathsep))):
         return []
@@ -106,7 +106,7 @@ def count_devices(devices: int) -> MachineCheck:
     text = (
         counted(found, "simulated device")
         if found >= devices
-        else f"{counted(found, 'simulated device')}, the course asks for {devices}"
+        else f"{counted(found, 'simulated device')}, but the course needs {devices}"
     )
     return MachineCheck("devices", found >= devices, text, needed=True)
 

@@ -24,10 +24,10 @@ nbgrader = typer.Typer(
 
 @nbgrader.command("init")
 def nbgrader_init(
-    folder: Annotated[Path, typer.Argument(help="nbgrader's course folder, to make or to bring up to date")],
+    folder: Annotated[Path, typer.Argument(help="the nbgrader course folder to make or to update")],
     course: CourseOption = None,
 ) -> None:
-    """Make a course folder for nbgrader, with one assignment per module, which shardlings grades."""
+    """Make a course folder for nbgrader, with one assignment per module. Shardlings grades these assignments."""
     from grader.integrations.nbgrader import folder as folders
     from grader.reports.points import counted
 
@@ -56,7 +56,7 @@ def nbgrader_scan(
     found = course_at(course or folders.course_of(folder), [folder])
     if not found.solved:
         raise CourseError(
-            "the course has no solutions/ to look for in this folder; go to the course's folder or pass --course"
+            "the course has no solutions/ folder, so nothing to search for; go to the course's folder or pass --course"
         )
     if not any((folder / step).is_dir() for step in scan.STEPS):
         raise CourseError(f"{folder} is not an nbgrader course folder: it has no source/, release/ or submitted/")

@@ -30,7 +30,7 @@ AtATime = Annotated[
     int | None,
     typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: one for each core]"),
 ]
-NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache; see SHARDLINGS_CACHE")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache of results")]
 RosterOption = Annotated[
     Path | None,
     typer.Option(
@@ -95,7 +95,10 @@ class BackendChoice(NamedTuple):
 
 
 def from_wing(name: str) -> Any:
-    """Return an option that a wing adds. Without the wing, the option is not in ``--help`` and raises WingError."""
+    """Return an option that a wing, an optional part of the project, adds.
+
+    Without the wing, the option is not in ``--help``, and its use raises WingError.
+    """
 
     def missing(given: str) -> None:
         raise wing.missing(name, wing.WING_OF[name])
@@ -147,7 +150,7 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return the folder of the learner's work: ``work``, or the default folder. Raises CourseError if it is missing."""
+    """Return ``work``; if it is None, the default folder of a learner's work. Raises CourseError if that is missing."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -155,7 +158,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work is in a course without solutions: a learner could have written this course."""
+    """Raise CourseError if the work is in a course without solutions, which the work's author may have written."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "
@@ -170,7 +173,7 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return True if the folder has reports. Then a run may find that all submissions are graded already."""
+    """Return True if the folder has reports, so that perhaps no submission needs grading."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 

@@ -31,12 +31,12 @@ NAMES = "pseudonyms.json"
 def pages(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="write pseudonyms for names, into OUT/anonymous")
+        bool, typer.Option("--anonymous", help="write pages with pseudonyms, not names, into OUT/anonymous")
     ] = False,
     to: Annotated[Path | None, typer.Option("--to", help="folder for the pages of --anonymous")] = None,
     roster: RosterOption = None,
 ) -> None:
-    """Write all files of OUT anew from its database: reports, pages and tables; nothing is graded."""
+    """Write all files of OUT anew from its database: reports, pages and tables. The command grades nothing."""
     if to is not None and not anonymous:
         raise CourseError("--to needs --anonymous: only anonymous pages may be in a different folder than OUT")
     students = export.students_in(folder)
@@ -63,7 +63,9 @@ def summary_of(folder: Path, database: Database) -> Summary:
     try:
         return Summary.model_validate_json(found[0] if found else "")
     except ValidationError:
-        raise CourseError(f"{folder} has no summary of this version; run shardlings grade again") from None
+        raise CourseError(
+            f"{folder} has no summary by this version of shardlings; run shardlings grade again"
+        ) from None
 
 
 def write_anonymous(folder: Path, target: Path, database: Database, others: Sequence[str]) -> None:
@@ -75,7 +77,8 @@ def write_anonymous(folder: Path, target: Path, database: Database, others: Sequ
     kept = names_in(folder / NAMES)
     names = assign([*students, *(a.student for a in summary.attention if a.student)], kept)
     hidden = Anonymous(names, [*kept, *others])
-    ordered = sorted(students, key=names.__getitem__)  # the order of the pseudonyms reveals no names
+    # Sorted by pseudonym, because an order by name would help to guess the names.
+    ordered = sorted(students, key=names.__getitem__)
     with store.resumable():
         text = json.dumps({pseudonym: s for s, pseudonym in (kept | names).items()}, indent=2, sort_keys=True)
         write_atomic(folder / NAMES, text + "\n")
@@ -93,7 +96,7 @@ def _hidden(hidden: Anonymous, database: Database, students: Sequence[str]) -> I
 
 
 def names_in(path: Path) -> dict[str, str]:
-    """Return the pseudonyms of an earlier run, by student; {} without an earlier run. Raises CourseError if damaged."""
+    """Return each student's pseudonym from an earlier run; {} without a file. Raises CourseError for a damaged file."""
     if not path.exists():
         return {}
     try:

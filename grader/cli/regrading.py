@@ -23,7 +23,7 @@ from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
-MOST_SHOWN = 100  # largest number of students on the screen; changes.html has all students
+MOST_SHOWN = 100  # The most students whose changes are printed. The page changes.html has all students.
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Rosters:
     """The rosters of the class.
 
     Attributes:
-        named: the roster in which students are looked up: from ``--roster``, or else ``plain``.
-        plain: the last plain roster (a CSV with a column ``id``), which the folder of reports keeps. It lists all
-            students of the class, and may contain deadline extensions.
+        named: the roster in which students are looked up: that of the option ``--roster``, or else ``plain``.
+        plain: the last roster in plain form (a CSV with a column ``id``), which the folder of reports keeps. It lists
+            all students of the class, and may contain deadline extensions.
     """
 
     named: Roster | None
@@ -42,7 +42,7 @@ class Rosters:
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
         """Return (students of the class without a submission, students whose submissions could not be graded).
 
-        Both lists are empty without a plain roster.
+        Both lists are empty if ``plain`` is None.
 
         Args:
             students: students with reports.
@@ -63,7 +63,7 @@ def rosters(to: Path | None, named: Roster | None) -> Rosters:
 
 
 def kept_roster(to: Path) -> Roster | None:
-    """Return the roster of a folder of reports: the file, which people may edit, or else the database's copy."""
+    """Return the roster of a folder of reports, from the roster file, which people may edit, or from the database."""
     path = to / ROSTER
     if path.is_file():
         return Roster(path)
@@ -75,7 +75,7 @@ def kept_roster(to: Path) -> Roster | None:
 
 
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
-    """Copy the roster into the folder when a run starts, so that later commands know the roster's extensions.
+    """Copy the roster into the folder of reports when a run starts, so that later commands know its extensions.
 
     The file is written before the copy in the database. If the run is killed between the two writes, the next run
     treats the file as edited by the staff.
@@ -114,13 +114,13 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function like ``login`` that prefers the spelling of a name under which there is a report.
+    """Return a function like ``login`` that returns a name in the spelling under which the student has a report.
 
-    Spellings differ in case or in Unicode form. They are one name, because reports are files, and some file systems
-    treat these spellings as one file name.
+    Spellings of a name may differ in case or in Unicode form. The grader treats them as one name, because each report
+    is a file, and some file systems treat these spellings as one file name.
 
     Args:
-        here: students whose reports this run will write.
+        here: students whose reports this run will write; their spellings are used, too.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
@@ -167,7 +167,7 @@ def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
 
 
 def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
-    """Return a text such as ``1 student's score falls, 2 students' scores rise``, without parts that have 0."""
+    """Return a text such as ``1 student's score falls, 2 students' scores rise``, without parts about 0 students."""
     parts = []
     for number, verb in ((fallen, "fall"), (risen, "rise"), (kept, "stay")):
         whose = f"{number} student's score" if number == 1 else f"{number} students' scores"
@@ -190,7 +190,7 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Collects notes for the staff, one report at a time: students who are absent or unknown, and missing times."""
+    """Collects notes for the staff from reports: students who are absent or unknown, and missing submission times."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known
@@ -199,9 +199,11 @@ class StaffNotes:
         )
         self._strangers: list[str] = []
         self._untimed: list[str] = []
-        self._points: dict[str, float] = {}  # points by module, without bonus exercises, which are optional
-        self._in_roster: list[tuple[str, frozenset[str]]] = []  # each student with the modules of their report
-        self._modules: dict[frozenset[str], frozenset[str]] = {}  # students with equal sets share one set
+        self._points: dict[str, float] = {}  # Points by module, without bonus exercises, which are optional.
+        self._in_roster: list[tuple[str, frozenset[str]]] = []  # Each student, and the modules in the student's report.
+        self._modules: dict[
+            frozenset[str], frozenset[str]
+        ] = {}  # To save memory, equal sets of modules are one object.
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
@@ -236,6 +238,6 @@ class StaffNotes:
                 yield "", f"{share}: {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
-        """Return a line about students whose submission times are missing, so that no late penalty applies; or ''."""
+        """Return a line that names students without submission times, who get no late penalty; '' if there are none."""
         what = "no submission time is on file, so there is no late penalty"
         return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

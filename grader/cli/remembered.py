@@ -1,8 +1,8 @@
 """Cache the output of commands whose output depends only on the course and the grader.
 
 The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. The cache stores their
-output under a digest of all files of the course and of this package. So the output is made anew after any change of a
-file.
+output under a digest of all files of the course and of this package. After a change of any file, the commands make the
+output again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _key(course: Course, words: tuple[object, ...]) -> bytes:
     """Return a digest of the command, of the terminal's properties, and of all files that the output depends on."""
     terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
     place = usual_place(course)
-    # The command ``show`` prints the paths of existing files.
+    # The output depends on which files exist, because ``show`` prints their paths.
     begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]
     digest = hashlib.sha256(repr((words, terminals, version("jax"), str(Path.cwd()), begun)).encode())
     folders = [course.root / "solutions"] if course.solved else [course.root / m.id for m in course.config.modules]

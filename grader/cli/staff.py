@@ -98,7 +98,7 @@ def appeal(
 
 def doctor(
     attack: Annotated[
-        bool, typer.Option("--attack", help="run the attack corpus and print what each attack gained")
+        bool, typer.Option("--attack", help="run the project's attacks on the grader and print what each gained")
     ] = False,
     isolation: Isolation = "auto",
     jobs: Jobs = 2,
@@ -166,7 +166,7 @@ def drop(
         list[str], typer.Argument(metavar="STUDENT...", help="the students to take out, as grades.csv names them")
     ],
 ) -> None:
-    """Take students out of OUT: their reports and pages. Grade the students again to bring the reports back."""
+    """Delete students' reports and pages from OUT. Grade the students again to bring the reports back."""
     from grader.batch.dropping import drop as take_out
 
     take_out(folder, students)

@@ -55,11 +55,13 @@ def watch(
     if not chosen:
         raise CourseError("there is no exercise to watch")
     place, first = work_in(found, work), chosen[0]
-    if len(chosen) == 1:  # load all exercises, so that the keys n and p can open them
+    # Load all exercises, because the keys n and p move to other exercises.
+    if len(chosen) == 1:
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)
-    begun = [beside_at(backend, processes, found, "none")]  # report impossible options before the screen is drawn
+    # Call ``beside_at`` before the screen is drawn, because it raises an error for impossible options.
+    begun = [beside_at(backend, processes, found, "none")]
 
     def make() -> Grader:
         beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)

@@ -40,15 +40,16 @@ class Archive:
 
 
 class OpenArchive:
-    """An archive's members. Raises Refused for bytes that are not an archive."""
+    """An archive, opened from its bytes. Raises Refused if the bytes are not an archive."""
 
     def __init__(self, data: bytes) -> None:
-        # The zip's own count of members can be wrong, and ZipFile builds an object per member before any check.
+        # Count the members here, because ZipFile makes an object for each member before this code could check their
+        # number, and the number that the zip states can be wrong.
         if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
             raise Refused(f"holds more than {limits.MAX_ENTRIES} files and was not read; hand in only your work")
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except Exception as error:  # zipfile raises half a dozen types for damaged archives
+        except Exception as error:  # for damaged archives, zipfile raises errors of many types
             raise Refused("is not a .zip archive, or is damaged; make it again") from error
 
     def contents(self, shown: str) -> Archive:
@@ -93,17 +94,20 @@ class OpenArchive:
         try:
             with self._zip.open(MANIFEST) as file:
                 return file.read(MAX_MANIFEST).decode("utf-8", "replace")
-        except Exception:  # zipfile raises many types for damaged archives
+        except Exception:  # for damaged archives, zipfile raises errors of many types
             return None
 
     def member(self, number: int) -> bytes:
-        """Decompress a member up to the limit for its suffix, since the stated size may be wrong. Raises Refused."""
+        """Return a member's bytes. Raises Refused if the member is larger than the limit for its suffix.
+
+        The size that the archive states may be wrong, so decompression stops at the limit.
+        """
         member = self._zip.infolist()[number]
         suffix = Path(member.filename).suffix
         try:
             with self._zip.open(member) as file:
                 data = file.read(limit_of(suffix) + 1)
-        except Exception as error:  # errors of zlib, struct and zipfile, all for damaged archives
+        except Exception as error:  # for damaged archives, zlib, struct and zipfile raise errors of many types
             raise Refused("is damaged in the archive; make the .zip again") from error
         return within_limit(data, suffix, limit_of(suffix))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-# Names that give access to random numbers, the clock, the machine, addresses of objects, or all names.
+# Names through which code can reach random numbers, the clock, the machine, addresses of objects, or any other name.
 NAMES = frozenset({
     "random", "randint", "shuffle", "urandom", "getrandbits", "secrets", "uuid", "uuid1", "uuid4", "default_rng",
     "rand", "randn", "SystemRandom", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
@@ -15,7 +15,7 @@ NAMES = frozenset({
     "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
     "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
 })  # fmt: skip
-SEEDED = {"random"}  # allowed as ``jax.random``, whose numbers depend only on a key
+SEEDED = {"random"}  # ``random`` is allowed in ``jax.random``, because its numbers depend only on a key
 PLAIN = frozenset(
     ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
 )
@@ -24,16 +24,17 @@ PLAIN = frozenset(
 def could_differ(tree: ast.Module) -> bool:
     """Return True if the code uses a name that could change the code's answer in another run.
 
-    The check is meant for honest code. Students who hide random numbers from this check gain only a second try.
+    The check is meant for honest code. A student who hides random numbers from this check gains only one more run of
+    the code, which may give a different answer.
     """
     return not _named(tree).isdisjoint(NAMES)
 
 
 def _named(tree: ast.Module) -> set[str]:
-    """Return the names of variables, attributes and imports.
+    """Return the names of variables, attributes and imports in the code.
 
-    If a private name in the code could give access to other names, return all names in NAMES, the names that
-    ``could_differ`` looks for.
+    If the code has a private name through which it could reach any name, return all of NAMES, so that ``could_differ``
+    returns True.
     """
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -57,7 +58,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the parts of dotted names in an import, except names of JAX modules with seeded randomness."""
+    """Return the parts of dotted names in an import, without ``random`` in JAX's module ``jax.random``."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

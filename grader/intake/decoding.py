@@ -39,7 +39,7 @@ def text_of(data: bytes) -> str:
 
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
-# Names of text encodings begin like this. Python also has codecs, such as bz2, that do not decode text.
+# Beginnings of the names of text encodings. They leave out codecs of Python that do not decode text, such as bz2.
 _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")
 
 
@@ -65,7 +65,8 @@ def parsed(text: str) -> ast.Module | None:
     """Return the syntax tree of Python source; None if Python cannot parse ``text``."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # no warnings about a learner's code, such as for "\d"
+            # Python would print warnings about a learner's code, for example about "\d".
+            warnings.simplefilter("ignore")
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

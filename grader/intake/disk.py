@@ -66,7 +66,7 @@ def is_skipped(part: str) -> bool:
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a file. Raises Refused for more than ``most`` bytes, and at once for pipes and device files."""
+    """Read a file. Raises Refused for more than ``most`` bytes, and, without reading, for pipes and device files."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:

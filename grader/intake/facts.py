@@ -1,7 +1,7 @@
 """Facts about code: all that later stages need to know of a submission's syntax.
 
-``look`` parses each chunk of code when a submission is read. Later stages do not parse the code again, and use
-``Chunk.facts``.
+``look`` parses each chunk of code when a submission is read. Later stages use the result, ``Chunk.facts``, and do not
+parse the code again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return a chunk's facts. If no facts are set, as in the grader's own code, parse the chunk now."""
+    """Return a chunk's facts. Parse the chunk if its facts are not set, which is so for the grader's own code."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
@@ -67,7 +67,7 @@ def repeatable(source: Source) -> bool:
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if every task and every answer is still a stub. The stubs may come from any edition of the course."""
+    """Return True if every task and answer is still a stub, of this edition of the course or of another."""
     left = 0
     for chunk in source.chunks:
         stubs = looked_at(chunk).stubs
@@ -84,7 +84,7 @@ def pseudonym_of(source: Source) -> str:
 
 
 def definition(source: Source, name: str) -> tuple[str, int, str] | None:
-    """Return file or cell, first line and code of a name's last top-level definition; None if it has none."""
+    """Return (file or cell, first line, code) of the last top-level definition of ``name``; None if there is none."""
     for chunk in reversed(source.chunks):
         if place := looked_at(chunk).places.get(name):
             first, last = place
@@ -107,7 +107,7 @@ def written_code(source: Source, name: str) -> str:
 
 
 def _pseudonym(tree: ast.Module) -> str | None:
-    """Return the last string assigned to ``leaderboard_name``; "" for another value, None if never assigned."""
+    """Return the value last assigned to ``leaderboard_name``; "" if it is not a string, None if none is assigned."""
     name = None
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]

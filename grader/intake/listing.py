@@ -89,7 +89,8 @@ class _Zips:
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):
                 size = os.lstat(path).st_size
-                self._size += size if size <= limits.MAX_READ else 0  # larger files are refused and do not count
+                # The sizes of larger files do not count, because ``bytes_of`` refuses these files.
+                self._size += size if size <= limits.MAX_READ else 0
         return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
 
     def notes(self) -> Iterator[str]:

@@ -14,7 +14,8 @@ _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (
 _DELIMITERS = " _-.,+()"
 # Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
-OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # a name in the form of a module's name
+# A path that has the name of a module, to judge by its form, such as 03_matmuls.ipynb.
+OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
 _OLD = {
     "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
     "deprecated", "trash", "scratch", "wip",
@@ -23,7 +24,7 @@ _FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
 
 
 class Quality(IntEnum):
-    """How well a file name matches an id. The members are in order, from the best match to no match."""
+    """How well a file name matches the id of an exercise or module, from the best match to no match."""
 
     EXACT = 0
     CONTAINS = 1
@@ -66,12 +67,12 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Find the id ``name`` as whole words in a file name, ignoring case."""
+    """Find the id ``name``, in upper or lower case, as whole words in a file name."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 
 def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids that a typo may have changed to ``stem``. Digits must be right, since ids differ in digits."""
+    """Return the ids that a typo may have changed to ``stem``. Digits must be equal, because ids differ in digits."""
     digits = re.findall(r"\d+", stem)
     scores = {
         name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()

@@ -1,9 +1,9 @@
 """Extract the code of a notebook of any version, cell by cell, even if the notebook is damaged.
 
-Python replaces IPython's syntax, so that a cell keeps its meaning and line numbers. IPython's own TransformerManager
-(9.18) is not used: it replaces magics by calls of ``get_ipython``, which does not exist in tracing processes.
-TransformerManager also turns a ``%%time`` cell into one string without functions, and drops leading blank lines and
-continued lines. TransformerManager takes 12 s for 400 magics, and this module takes 2 ms.
+This module rewrites IPython's syntax as Python. A cell keeps its meaning and its line numbers. IPython's own
+TransformerManager (9.18) is not used, because it replaces magics by calls of ``get_ipython``, which does not exist in
+tracing processes. TransformerManager also turns a ``%%time`` cell into one string without functions, and drops leading
+blank lines and continued lines. TransformerManager takes 12 s for 400 magics, and this module takes 2 ms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def notebook_cells(text: str) -> list[Any]:
 
 def _listed_cells(text: str) -> list[Any]:
     try:
-        # Values of integers do not matter here, and Python refuses to convert huge integers.
+        # Read each integer as 0, because Python refuses to convert huge integers, and the values do not matter here.
         document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
         raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
@@ -41,7 +41,7 @@ def _listed_cells(text: str) -> list[Any]:
     if isinstance(document, dict):
         if isinstance(document.get("cells"), list):
             return document["cells"]
-        sheets = document.get("worksheets")  # notebooks of version 3 and before
+        sheets = document.get("worksheets")  # notebooks of format version 3 and before have worksheets
         if isinstance(sheets, list):
             lists = [s.get("cells") for s in sheets if isinstance(s, dict)]
             return [cell for cells in lists if isinstance(cells, list) for cell in cells]
@@ -54,9 +54,9 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """Return a notebook's JSON. In a long notebook, empty the outputs, attachments and widgets, to keep only the code.
+    """Return a notebook's JSON text. If the text is long, replace outputs, attachments and widgets by empty ones.
 
-    Raises Refused if skipping the outputs would take too long.
+    Raises Refused if finding the ends of the outputs would take too long.
     """
     if len(text) <= limits.MAX_FILE:
         return text
@@ -108,7 +108,7 @@ def _is_test_cell(cell: Any) -> bool:
 
 def cell_text(cell: Mapping[str, Any]) -> str | None:
     """Return a cell's code; None if Python cannot read the code as text."""
-    text = cell.get("source", cell.get("input"))  # "input" in version 3
+    text = cell.get("source", cell.get("input"))  # version 3 of the format has "input" in place of "source"
     if isinstance(text, list) and all(isinstance(line, str) for line in text):
         text = "".join(text)
     if not isinstance(text, str) or "\0" in text or re.search("[\ud800-\udfff]", text):
@@ -126,7 +126,7 @@ def code_texts(cells: Sequence[Any]) -> Iterator[str | None]:
 
 
 def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
-    """Return the exercises of all calls ``check("c3")`` in a cell."""
+    """Return the exercises that a cell checks, with calls such as ``check("c3")``."""
     exercises = tuple(exercises)
     found: list[str] = []
     for called in dict.fromkeys(_CHECK.findall(text)):
@@ -138,8 +138,8 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
     """Yield (exercise, chunk's name) for each checked exercise.
 
-    The chunk is the last cell that checks the exercise, with a call such as ``check("c3")``. If this cell has no code
-    for the grader, the nearest chunk before this cell is used.
+    A notebook checks an exercise with a call such as ``check("c3")`` in a cell. The yielded chunk is the last cell with
+    such a call. If this cell has no code for the grader, the nearest chunk before it is yielded.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.
@@ -161,7 +161,7 @@ def definitions_in(text: str) -> set[str]:
     return {a or b for a, b in _DEFINES.findall(text)}
 
 
-_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # magics whose cell body is Python
+_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # Magics of cells whose other lines are Python.
 # Commands of package managers, which IPython also runs without "%".
 _INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")
 _HELP = re.compile(r"%{0,2}[A-Za-z_*][\w.*\[\]]*\?{1,2}[ \t]*(?=\n|\Z)")
@@ -205,7 +205,11 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Replace line magics by Python. A magic is replaced only where a statement begins, not in strings or brackets."""
+    """Replace line magics by Python, but only where a statement begins, not in strings or brackets.
+
+    Args:
+        left_out: a list to which the function adds the first line of each replaced magic.
+    """
     done: list[str] = []
     at = 0
     while at < len(text):
@@ -240,7 +244,8 @@ def _replacement(text: str, start: int) -> str | None:
     whole = text[start : _end_of(_TO_LINE_END, text, start)]
     first, *more = whole.split("\n")
     if re.match(r"%time[ \t]+\S", first):
-        return whole[len("%time") :].lstrip(" \t")  # %time runs the rest of its line
+        # The magic %time runs the rest of its line, so keep the rest.
+        return whole[len("%time") :].lstrip(" \t")
     stand_in = "pass"
     if assignment:
         names = [name.strip(" \t*") for name in assignment["names"].split(",")]

@@ -1,7 +1,8 @@
-"""The parsers of submitted bytes: archives, notebooks, Python, stamps.
+"""The parsers of submitted bytes: archives, notebooks, Python, and stamps.
 
-``Parsers`` parses in this process, for learners on their own machine. Commands of the staff use ``batch.confined``,
-which sends the bytes to a confined process. The confined process calls the functions of this package, see ``serve``.
+A *stamp* is the time and the student that ``shardlings submit`` writes into a zip. ``Parsers`` parses in this process,
+for learners on their own machine. Commands of the staff use ``batch.confined``, which sends the bytes to a confined
+process. The confined process calls the functions of this package, see ``serve``.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class ParsedCell:
     Attributes:
         kind: code, markdown or raw; None if the cell is damaged.
         text: the cell's text; None if the cell is damaged.
-        marked: the cell's name in nbgrader's metadata, if the gradebook has this name; else "".
-        ident: the cell's id, if the gradebook has a cell of this name; else "".
+        marked: the cell's name in nbgrader's metadata, if nbgrader's gradebook has a cell of this name; else "".
+        ident: the cell's id, if nbgrader's gradebook has a cell with this id as its name; else "".
         defines: the names in ``wanted`` (see ``Parsers.cells``) that the cell defines.
         checks: the exercises that the cell checks.
     """
@@ -59,7 +60,7 @@ class ParsedCell:
 class Stamp:
     """The time and the student in a manifest of ``shardlings submit``.
 
-    ``time``: None if the manifest's time has no time zone. ``student``: '' if missing.
+    ``time`` is None if the manifest has no valid time with a time zone. ``student`` is '' if the manifest has none.
     """
 
     time: datetime | None = None
@@ -68,7 +69,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Python:
-    """A cell's code as plain Python, and the lines that were left out."""
+    """A cell's code as plain Python, and the lines of IPython syntax that were left out."""
 
     chunk: Chunk
     left_out: tuple[str, ...] = ()
@@ -77,14 +78,14 @@ class Python:
 class Parsers:
     """Parse in this process, without limits.
 
-    ``batch.confined`` has methods of the same names, which parse in a confined process, within limits.
+    The class ``batch.confined.Confined`` has these methods, too, but parses in a confined process, within limits.
     """
 
     def __init__(self) -> None:
         self._open: list[tuple[bytes, OpenArchive]] = []
 
     def for_submission(self, place: Place) -> Parsers:
-        """Return parsers for the submission at this place, with their own limits and state."""
+        """Return new parsers for the submission at this place. They share no limits and no state with these parsers."""
         return Parsers()
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
@@ -92,7 +93,7 @@ class Parsers:
 
         Args:
             path: the file's path in the submission.
-            exercises: the exercises that a notebook may check.
+            exercises: the exercises to look for in a notebook's calls of ``check``.
         """
         name, file, text = printable(path), PurePosixPath(path), text_of(data)
         if not text.strip():
@@ -145,9 +146,9 @@ class Parsers:
         """Return all cells of a notebook. Raises Refused if the bytes are not a notebook.
 
         Args:
-            names: the names of the cells that the gradebook has.
-            wanted: names that cells may define.
-            exercises: ids that cells may check.
+            names: the names of the cells in nbgrader's gradebook.
+            wanted: the names of variables and functions to look for in cells.
+            exercises: the exercises to look for in calls of ``check``.
         """
         text = text_of(data)
         if not text.strip():
@@ -198,7 +199,7 @@ def _if_known(name: object, names: Collection[str]) -> str:
 
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
-        yield "".join(value)  # the lines of a cell
+        yield "".join(value)  # a list of strings holds the lines of one text
     elif isinstance(value, list | dict):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _strings(inner)

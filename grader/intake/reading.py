@@ -4,7 +4,8 @@
 only if the machine fails to read existing files (permissions, a damaged disk, too many open files). A fault of the
 machine costs no points.
 
-If several files could be graded, the module applies the rules below, from 1 to 7, until one file is left:
+If several files could be graded, rule 1 below decides which file is graded. If rule 1 leaves several files, rule 2
+decides between these files, and so on:
 
 1. a changed file before a file that is as handed out or in which nothing was written;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
@@ -15,8 +16,8 @@ If several files could be graded, the module applies the rules below, from 1 to 
 6. a file called final before any other file;
 7. the shallowest, then the shortest, then the alphabetically first path.
 
-A note names the files that were passed over and the file that was used. A ``.py`` file or notebook may be named after
-an exercise, or after a module. A file named after a module serves all exercises of the module.
+A note names the files that were not used, and the file that was used. A ``.py`` file or notebook may be named after
+an exercise, or after a module. A file named after a module is a candidate for all exercises of the module.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def read(
         place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of the files given to learners. A changed file is chosen over an unchanged file.
+        handed_out: fingerprints of the files that learners got. A file with one of these counts as unchanged.
         parsers: parsers of the files; the default parsers run in this process.
     """
     notes: list[str] = []
@@ -98,9 +99,10 @@ def _chosen(
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
     """Return the candidates with the best candidate first.
 
-    Files that a learner changed come before unchanged files, then the lowest rank decides.
+    A file that a learner changed is better than an unchanged file. Among such files, the lowest rank is best.
     """
-    if len(rivals) < 2:  # a single candidate, which is usual, needs no fingerprint
+    # If there is only one candidate, which is usual, no fingerprint is computed.
+    if len(rivals) < 2:
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
     return [best, *(c for c in rivals if c is not best)]
@@ -109,7 +111,7 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
 def _candidates(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> tuple[list[_Candidate], Any]:
-    """Return all sources that were read, best first, and the running digest of their files."""
+    """Return all sources that were read, best first, and a digest object that was fed with their files."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ
@@ -149,7 +151,8 @@ def _work_in(
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
-    if matched:  # under nbgrader, a course has one module and does not know the names of other modules
+    # Files of other modules get no note: under nbgrader, a course has one module and does not know the other modules.
+    if matched:
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:
         notes.append(f"not named after an exercise and not graded: {a_few(strangers)}")

@@ -34,7 +34,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
 
 
 def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
-    """Send the result of ``parse``. At the CPU limit, this process ends without an answer."""
+    """Call ``parse`` and send its result. If that takes too much CPU time, this process ends and sends nothing."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
@@ -51,19 +51,19 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
 
 
 def _cpu_seconds() -> float:
-    """Return this process's CPU time.
+    """Return the CPU time of this process in seconds.
 
-    ``time.process_time`` is too coarse: while a timer is set, Linux advances this clock in steps of 4 ms.
+    ``time.process_time`` is too coarse: while a timer is set, Linux advances it in steps of 4 ms.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def _has_memory() -> bool:
-    """Return whether three quarters of this process's allowed address space are free.
+    """Return whether three quarters of the address space that this process may use are free.
 
-    After a large submission, less address space may be free. Then the next submission gets a new process. Peak memory
-    use does not show how much is free, because Linux includes the parent process's memory in the peak.
+    After a large submission, less may be free. Then the next submission gets a new process. The peak of memory use does
+    not show how much is free, because Linux counts the parent process's memory, too.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -1,7 +1,7 @@
-"""Find the students that a submission's files name: stamps of ``shardlings submit``, and names of files and folders.
+"""Find the students that a submission names, in stamps of ``shardlings submit`` and in names of files and folders.
 
-Students can set stamps and names. So a file with a different student's name costs no points; the staff only gets a
-warning.
+Students can write any stamp and name. So a file that names a different student costs no points, and the staff only gets
+a warning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from grader.intake.times import student_in
 def names_in(
     place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
 ) -> Iterator[tuple[str, str]]:
-    """Yield (file, student's name) for the graded files, their folders and zips, and stamps; the name is '' for none.
+    """Yield (file, student's name) for the graded files, the folders and zips that hold them, and stamps.
+
+    The name is '' for a file, folder, zip or stamp that names no student.
 
     Args:
         place: the student's submission.
@@ -45,7 +47,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _owner(stem: str, exercises: Mapping[str, str]) -> str:
-    """If a file's name names a student and an exercise or module, return the student's name, else ''."""
+    """Return the student's name in a file's name; '' unless the file's name has a student and an exercise or module."""
     return owner(stem, exercises) if best_match(stem, exercises).quality == Quality.CONTAINS else ""
 
 

@@ -19,8 +19,8 @@ from grader.intake.times import STATED
 from grader.wire import limits
 from grader.wire.text import closest
 
-_LONGEST = 100  # characters of a name
-_JOINERS = "\u200c\u200d"  # invisible characters that are parts of words in several scripts
+_LONGEST = 100  # The most characters of a student's name.
+_JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
 
 
 class FoundSubmissions(NamedTuple):
@@ -28,8 +28,8 @@ class FoundSubmissions(NamedTuple):
 
     Attributes:
         students: (student, place), sorted by student.
-        notes: files that were skipped.
-        set_aside: reasons, by student or file, why a submission cannot be graded. All other submissions are graded.
+        notes: a line for each file that was skipped.
+        set_aside: by student or file, why a submission cannot be graded. All other submissions are graded.
     """
 
     students: list[tuple[str, Place]]
@@ -63,7 +63,8 @@ def find_submissions(
     aside: dict[str, str] = {}
     places: dict[str, dict[str, Path]] = {}
     for path in map(Path, paths):
-        if not os.path.exists(path):  # unlike Path.exists, os.path.exists never raises
+        # Unlike Path.exists, os.path.exists never raises an exception.
+        if not os.path.exists(path):
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for name, place in _students_at(path, exercises, notes, aside, parsers or Parsers()):
             student = composed(login(composed(name)))
@@ -83,7 +84,7 @@ def find_submissions(
 
 
 def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    """Add a reason for a name. A name can have several reasons if it occurs in several folders."""
+    """Add a reason why the submission of ``name`` is set aside. A name in several folders can have several reasons."""
     known = aside.get(name, "")
     if reason not in known:
         aside[name] = f"{known}; {reason}" if known else reason
@@ -119,7 +120,7 @@ def _looks(student: str) -> str:
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
-    """Return one submission of all paths if all are ``.py`` files or notebooks; else one submission per path."""
+    """Return one submission with all paths if all are ``.py`` files or notebooks; else one submission for each path."""
     are_parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
     return [tuple(paths)] if are_parts else list(paths)
 
@@ -201,7 +202,10 @@ def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[s
     for path in entries.others:
         shown, suffix = printable(str(path)), path.suffix.lower()
         if suffix in SUFFIXES:
-            reason = f"{shown} is not named after an exercise; {looked_for(exercises)}, or a folder of its own"
+            reason = (
+                f"{shown} is not named after an exercise; rename it or put it into a folder of its own "
+                f"({looked_for(exercises)})"
+            )
             _set_aside(aside, path.name, reason)
         elif suffix in ARCHIVES or not suffix:
             _set_aside(aside, path.name, f"{shown} is neither a folder nor a .zip; unpack it into a folder of its own")
@@ -241,8 +245,9 @@ def _strays(
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
     try:
         files = files_in_folder(folder, [], parsers.for_submission(folder))
-        # ``read`` reads at most MAX_FILES files.
+        # Later files do not matter, because ``read`` reads at most MAX_FILES files.
         names = (file.stem for file in islice(files, limits.MAX_FILES))
         return any(best_match(name, exercises).quality != Quality.NONE for name in names)
     except Unreadable:
-        return True  # ``read`` reports the unreadable folder for this student
+        # Return True, so that ``read`` reads this folder and reports that it is unreadable.
+        return True

@@ -1,4 +1,4 @@
-"""One learner's submission as sources, which are chunks of code; and the errors of reading a submission."""
+"""One learner's submission, as sources that consist of chunks of code, and the errors of reading a submission."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class CodeFacts:
 class Chunk:
     """One ``.py`` file, or one code cell of a notebook.
 
-    ``name`` is shown in messages and is the file name of compiled code: "c3_contracting.py" or "cell 7". ``facts`` are
-    found when a submission is read; the grader's own code has no facts, see ``facts.looked_at``.
+    ``name`` is shown in messages and is the file name of compiled code: "c3_contracting.py" or "cell 7". ``facts`` is
+    set when a submission is read. For the grader's own code it is None, see ``facts.looked_at``.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Submission:
         sources: exercise id -> the source that holds its tasks.
         notes: remarks for the student and the staff.
         digest: SHA-256 over names and bytes of all files that were read, and over the choice of sources and the notes.
-            Equal digests mean equal sources and notes.
+            Submissions with equal digests have equal sources and notes.
     """
 
     student: str
@@ -89,7 +89,7 @@ class Refused(Exception):
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:
-    """Return the files or folders of a place."""
+    """Return the paths of a submission, which may be one path or several, as a tuple."""
     return place if isinstance(place, tuple) else (place,)
 
 

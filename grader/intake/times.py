@@ -18,13 +18,13 @@ from grader.intake.parsers import Parsers, Stamp
 from grader.intake.submission import Place, Refused, Unreadable, paths_of
 from grader.wire import limits
 
-STATED = "submitted.csv"  # the staff's own record, beside students' folders
+STATED = "submitted.csv"  # the staff's own record of submission times, beside students' folders
 STAMP, ZIPPED, DATED = "the stamp that shardlings submit wrote", "the times in the .zip file", "the file's date"
-NO_TIME = 1980  # year of zip members without a time
+NO_TIME = 1980  # the year that a zip gives to members without a time
 
 
 def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = None) -> tuple[datetime, str] | None:
-    """Return the time of the newest source, with time zone, and where the time comes from; None if unknown.
+    """Return (time of the newest source, with time zone; where this time comes from); None if no time is known.
 
     Args:
         place: the student's submission.
@@ -60,7 +60,8 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
             return stamped, STAMP
         time = archive.times.get(name) if archive.is_dated else None
         return (datetime(*time).astimezone(), ZIPPED) if time and time[0] > NO_TIME else None
-    except (Refused, Unreadable, ValueError, OverflowError, OSError):  # dates in an archive may be invalid
+    # Some of these errors mean that a date in the archive is invalid.
+    except (Refused, Unreadable, ValueError, OverflowError, OSError):
         return None
 
 

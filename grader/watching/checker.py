@@ -32,10 +32,10 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader. To end a slow request, the checker ends the workers of its grader and then makes a new
-            grader.
-        tell: called from another thread with each ``Done``. A request that a newer request replaces or ends gives no
-            ``Done``.
+        make: makes a grader. To end a slow request, the checker ends the workers of its grader, and then makes a new
+            grader for later requests.
+        tell: called with the ``Done`` of each request, from another thread. It is not called for a request that a newer
+            request replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:
@@ -45,7 +45,7 @@ class Checker:
         self._round = self._start()
 
     def ask(self, name: str, work: Work) -> None:
-        """Run this request next, in place of a waiting request."""
+        """Run this request next. If a request is waiting, this request takes its place."""
         with self._changed:
             self._waiting = (name, work)
             if self._round.began and time.monotonic() - self._round.began > PATIENCE:
@@ -106,5 +106,6 @@ class _Round:
 def _done(name: str, work: Work, grader: Grader, began: float) -> Done:
     try:
         return Done(name, work(grader), None, time.monotonic() - began)
-    except Exception as error:  # the screen shows the error, and the next check may succeed
+    # Go on after an error, because the next check may succeed. The screen shows the error.
+    except Exception as error:
         return Done(name, None, error, time.monotonic() - began)

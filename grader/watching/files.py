@@ -15,12 +15,15 @@ from grader.course.stubs import stub_source
 from grader.intake.submission import Source
 
 SUFFIXES = (".py", ".ipynb")
-STEP = 50  # milliseconds without a change before saved files are read
+STEP = 50  # Milliseconds. Saved files are read after this time without a further change.
 
 
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
-    """Call ``saved`` from another thread after files at this place change, once for simultaneous changes."""
+    """During the block, call ``saved`` from another thread after files at this place change.
+
+    Several changes at once give one call.
+    """
     # This import is not at the top, because only this command needs watchfiles. The new thread does not import it,
     # because two threads that import modules with circular imports may see incomplete modules.
     from watchfiles import watch
@@ -38,7 +41,7 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Wait for the system to report changes. Poll if the system reports no changes, as on some network folders."""
+    """Call ``saved`` when the system reports a change. If it cannot, as in some network folders, poll the files."""
     # Watch the folder of a file, because an editor may save by renaming a new file to the old name.
     folder = place if place.is_dir() else place.parent
     for polling in (None, True):

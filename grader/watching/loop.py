@@ -88,7 +88,8 @@ class WatchLoop:
 
     def _done(self, done: Done) -> None:
         if self.checker.busy:
-            return  # a newer request is being checked, and the screen will show its result
+            # A newer request is running or waiting, and the screen will show its result.
+            return
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
@@ -96,7 +97,7 @@ class WatchLoop:
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return (name, work) to prepare the next hint while no request waits, or None if nothing is left to do."""
+        """Return (name, work) that prepares hints while no request waits; None if nothing is left to prepare."""
         work = self.session.learn()
         return ("learn", work) if work else None
 
@@ -125,7 +126,8 @@ class WatchLoop:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise first: messages appear below it
+        # Show the exercise again, because messages appear below it.
+        if self.screen.elsewhere and key.lower() in "npxr":
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip

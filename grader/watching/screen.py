@@ -1,4 +1,4 @@
-"""The output of ``watch``: a terminal's screen is drawn again after each change; other outputs only get new lines."""
+"""The output of ``watch``. After each change, a terminal's screen is drawn again; other outputs only get new lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Screen:
     """Draws the session's state.
 
     Attributes:
-        has_keys: whether keys work, so that the screen lists them.
+        has_keys: True if keys work. Then the screen lists them.
         news: a line to show once, with the next drawing.
         question: the question that waits for y or n; "" if there is no question.
     """
@@ -152,7 +152,7 @@ class Screen:
         assert session.report is not None
         if first_failure(session.report) is None:
             further = "; n goes to the next exercise" if session.has(1) and self.has_keys else ""
-            self._line(f"everything judged here passes{further}", "green")
+            self._line(f"everything that was checked passes{further}", "green")
         if not session.course.solved and (hidden := session.exercise.hidden_points):
             worth = hidden * session.course.weight(session.exercise.id)
             self._line(

@@ -74,11 +74,11 @@ class WatchSession:
 
     @property
     def notes(self) -> list[str]:
-        """Notes about the current exercise that arose when its file was read."""
+        """The notes of the last reading of the learner's files that name the current exercise."""
         notes = self._submission.notes if self._submission else ()
         return [note for note in notes if self.exercise.id in note]
 
-    # work for a grader
+    # The methods below return functions that take a grader. The checker calls these functions.
 
     def check(self) -> Work:
         """Return a function that checks the current exercise and returns an ExerciseReport."""
@@ -92,7 +92,7 @@ class WatchSession:
         return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
-        """Return a function that runs the reference or a misconception, so that its results are ready for a hint.
+        """Return a function that runs the reference or one misconception, whose results a later hint may need.
 
         Return None if nothing is left to run, if the exercise has no file, or if the course has no solutions.
         """
@@ -177,7 +177,8 @@ class WatchSession:
         if self.source is None:
             return ""
         path = self.place if self.place.is_file() else self.place / self.source.name
-        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # False if the file is in an archive
+        # For a file in an archive, ``path.is_file()`` is False.
+        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())
         return os.path.relpath(path) if near else self.source.name
 
     def reset(self) -> Path:

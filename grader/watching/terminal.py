@@ -1,4 +1,4 @@
-"""Read single key presses from a terminal. The terminal's modes are restored however the program ends."""
+"""Read single key presses from a terminal. Restore the terminal's modes at the end, also after an error or a signal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrow
 def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[bool]:
     """Call ``pressed`` with each key, from a thread, and ``resized`` when the terminal's size changes.
 
-    If the terminal disappears, the key is "". Yields whether standard input is a terminal, so that keys work.
+    If the terminal disappears, ``pressed`` gets "". Yields True if keys work, because standard input is a terminal.
     """
     fd = _terminal()
     if fd is None:
@@ -42,7 +42,8 @@ def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterato
             yield True
     finally:
         done.set()
-        with contextlib.suppress(Exception):  # the terminal may have disappeared
+        # Setting the modes raises an error if the terminal has disappeared.
+        with contextlib.suppress(Exception):
             termios.tcsetattr(fd, termios.TCSADRAIN, before)  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -58,8 +59,8 @@ def _terminal() -> int | None:
 def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
     """Handle signals: report a new size, and turn signals that end the process into KeyboardInterrupt.
 
-    The KeyboardInterrupt makes ``keys`` restore the terminal. When a stopped process continues, the terminal's modes
-    are set again.
+    The KeyboardInterrupt makes ``keys`` restore the terminal. When the process was stopped (Ctrl-Z) and continues, the
+    handler sets the terminal's modes again.
     """
 
     def end(*_: Any) -> None:

@@ -71,13 +71,16 @@ def test_a_changed_score_names_the_check_and_the_cause(changed: dict[str, str], 
 def test_a_change_from_a_report_without_a_basis_has_no_known_cause() -> None:
     (first, _) = lines(one(PASSED, basis={}), one(FAILED))
     assert first.endswith(
-        "passed -> failed; no known cause: the report on file does not record what it was graded with"
+        "passed -> failed; no known cause: the report on file does not record the course and versions that graded it"
     )
 
 
 def test_a_change_from_or_to_broken_is_attributed_to_the_grader() -> None:
     (first, _) = lines(one(result("value", "broken", points=2)), one(PASSED))
-    assert first == "alice: c3_contracting/value 0 -> 2 of 2: broken -> passed; the grader itself had failed before"
+    assert (
+        first
+        == "alice: c3_contracting/value 0 -> 2 of 2: broken -> passed; the grader itself failed in the earlier run"
+    )
 
 
 def test_new_and_removed_checks_and_exercises_are_reported() -> None:

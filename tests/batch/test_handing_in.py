@@ -73,7 +73,7 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
     [
         (
             "who,when\n",
-            r"submitted\.csv:1: no columns student and time; the header is student,time or student,time,module",
+            r"submitted\.csv:1: no columns student and time; write the header student,time or student,time,module",
         ),
         ("", r":1: no columns student and time"),
         (

@@ -160,7 +160,7 @@ def test_asks_after_too_many_crashes_are_not_run(workers: Workers) -> None:
 
 def test_a_file_that_ends_the_process_while_loading_fails_every_ask(workers: Workers) -> None:
     found = findings(workers, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
-    assert found == [Fault("crashed", "your file, while it was loaded, ended the process: exited with 5")] * 3
+    assert found == [Fault("crashed", "the loading of your file ended the process: exited with 5")] * 3
 
 
 def test_a_task_that_never_ends_is_reported_and_the_next_one_answered(impatient: Workers) -> None:
@@ -179,7 +179,7 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert other == Fault("timeout", "not run: a of this exercise did not finish within 1 s")
 
 
-IDLE = "2 s of idle time (the limit after an exercise that did not finish)"
+IDLE = "2 s of idle time (the limit once an exercise has reached its time limit)"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 

@@ -79,5 +79,5 @@ def test_a_damaged_pseudonym_table_or_summary_gives_a_one_line_error(graded: Pat
     with contextlib.closing(sqlite3.connect(graded / "grades.sqlite")) as connection:
         connection.execute("DELETE FROM run")
         connection.commit()
-    assert "has no summary of this version; run shardlings grade again" in str(run(graded).exception)
+    assert "has no summary by this version of shardlings; run shardlings grade again" in str(run(graded).exception)
     assert "no reports in" in str(run(graded / "students").exception)

@@ -139,7 +139,7 @@ def test_build_prints_the_kept_and_the_replaced_files(
     author.build(course=None)
     assert capsys.readouterr().out == (
         f"kept, because it was edited: exercises/{STUB}\n"
-        "to replace edited files and keep them in exercises.bak/: shardlings build --force\n"
+        "to replace edited files, and move them to exercises.bak/: shardlings build --force\n"
     )
     author.build(course=None, force=True)
     assert capsys.readouterr().out == (

@@ -236,7 +236,7 @@ def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path,
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
     assert aside["bob"] == "hw/bob is neither a folder nor a .zip; unpack it into a folder of its own"
-    assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; looked for c1_local.py")
+    assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; rename it or put it into a folder")
 
 
 def nothing(*paths: Path) -> str:

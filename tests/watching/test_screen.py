@@ -14,7 +14,7 @@ from grader.watching.session import WatchSession
 from tests.made_up import made_up
 from tests.reports.example_reports import exercise, result
 
-PASSES = "everything judged here passes"
+PASSES = "everything that was checked passes"
 NEXT = "; n goes to the next exercise"
 
 
