@@ -433,7 +433,7 @@ def _shares(answer: Answered, on: str) -> tuple[str, str]:
         return ", ".join(shares) or "no collective"
 
     by_compiler = text(line) if line else about.unreplayed or "-"
-    by_compiler += f"; with the sum split off: {text(apart)}" if apart and text(apart) != by_compiler else ""
+    by_compiler += f"; with sum and matmul as two kernels: {text(apart)}" if apart and text(apart) != by_compiler else ""
     return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
 
 
