@@ -43,12 +43,15 @@ ASKED = {  # figures of docs/performance.md: the question, with the beginnings o
     "`grade`, a class of 30": ("CPU time of the first grading", "class of 30,"),
     "`grade`, a class of 200": ("CPU time of the first grading", "class of 200,"),
     "`grade`, a class of 1,000": ("CPU time of the first grading", "class of 1,000,"),
-    "the first `grade` beside a regrade after a changed tolerance": (
+    "CPU time of the first `grade` / CPU time of a regrade after a changed tolerance": (
         "speed-up of a regrade after a changed tolerance of one check, by CPU time",
         "class of 200,",
     ),
-    "stock `nbgrader autograde` beside `nbgrader grade`": ("shardlings grade -j 2: speed-up over stock", ""),
-    "`otter run` beside `nbgrader grade`": ("shardlings grade -j 2: speed-up over otter", ""),
+    "time of nbgrader's own `nbgrader autograde` / time of `shardlings nbgrader grade`": (
+        "shardlings grade -j 2: speed-up over stock",
+        "",
+    ),
+    "time of `otter run` / time of `shardlings nbgrader grade`": ("shardlings grade -j 2: speed-up over otter", ""),
     "largest memory of the command's own process": ("largest memory of the parent process", "class of 200,"),
     "CPU time that the sandbox adds": ("CPU time that the sandbox adds, sandlock", "20 submissions"),
 }
@@ -125,7 +128,11 @@ def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     first = rounds[0]
     for tier, parts in first["tiers"].items():
         for part in parts if tier != "none" else ():
-            what = f"{first['students']} submissions and start" if part == "batch" else "start only"
+            what = (
+                f"{first['students']} submissions and the start of the command"
+                if part == "batch"
+                else "only the start of the command"
+            )
             more = [(one["tiers"][tier][part][0][1] / one["tiers"]["none"][part][0][1] - 1) * 100 for one in rounds]
             yield f"CPU time that the sandbox adds, {tier}", what, "% of CPU", more
 
@@ -269,7 +276,7 @@ def page(found: dict[str, Any], lines: list[Row]) -> str:
             "",
             f"- Measured on {found['machine']}.",
             "- CPU seconds are the sum over all processes. Other load changes CPU seconds much less than wall time.",
-            "- A speed-up (unit x) compares two runs of one round: it is how many times as fast the second run is.",
+            "- Rows with the unit x give the ratio of the two times that the first column names.",
             "- The graded module is `03_matmuls`. Measurements of a class start with an empty cache.",
             *(f"- {note}" for note in found.get("notes", [])),
             "",

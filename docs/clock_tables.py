@@ -137,7 +137,7 @@ def forms_table() -> str:
 
 def measured_table() -> str:
     rows = [
-        "| source | slice | | a device's input | measured | clock | ratio | difference |",
+        "| source | slice | collective | a device's input | measured | clock | ratio | difference |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for m in MEASURED:

@@ -376,7 +376,10 @@ def timelines(answer: Answered, on: str) -> tuple[OnChip, Timeline | None, Timel
 
 
 def overlap_table(course: Course, compiled: Compiled) -> str:
-    rows = ["| | sizes | step | matmuls | waiting | overlapped | temporaries |", "|---|---|---|---|---|---|---|"]
+    rows = [
+        "| program | sizes | step | matmuls | waiting | overlapped | temporaries |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for heading, size, asked in matmuls(course):
         (answer,) = compiled.of([asked])
         about, line, _ = timelines(answer, asked.on)
@@ -433,7 +436,9 @@ def _shares(answer: Answered, on: str) -> tuple[str, str]:
         return ", ".join(shares) or "no collective"
 
     by_compiler = text(line) if line else about.unreplayed or "-"
-    by_compiler += f"; with the sum split off: {text(apart)}" if apart and text(apart) != by_compiler else ""
+    by_compiler += (
+        f"; with sum and matmul as two kernels: {text(apart)}" if apart and text(apart) != by_compiler else ""
+    )
     return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
 
 
@@ -485,7 +490,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
     measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
     measured = {name: one for name, one in measured.items() if one["devices"].startswith("tpu: ")}
     rows = [
-        "| task | slice | clock | compiler | | matmuls | other kernels | waiting | measured |",
+        "| task | slice | clock | compiler | difference | matmuls | other kernels | waiting | measured |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     errors: dict[str, list[float]] = {"bfloat16 matmuls": [], "float32 matmuls or no matmuls": []}
@@ -530,7 +535,10 @@ Errors = dict[tuple[str, str], tuple[list[float], list[float]]]
 
 def memory_table(course: Course, compiled: Compiled) -> str:
     """Return the memory of a device by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
-    rows = ["| task | compiler | in the program's order | | in the clock's order | | as on a TPU | |", f"|{'---|' * 8}"]
+    rows = [
+        "| task | compiler | in the program's order | error | in the clock's order | error | as on a TPU | error |",
+        f"|{'---|' * 8}",
+    ]
     everything = ("05 to 13", SLICES[0])
     errors: Errors = {of: ([], []) for of in (everything, *(("05, 06, 08", on) for on in SLICES))}
     in_time = []
