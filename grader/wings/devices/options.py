@@ -39,7 +39,7 @@ def doctor() -> list[MachineCheck]:
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Check that programs can run on devices of this backend. Device files are checked first, because JAX is slow."""
+    """Check that programs can run on devices of this backend. Look for device files first, because JAX is slow."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(

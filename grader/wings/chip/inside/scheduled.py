@@ -106,7 +106,7 @@ class Scheduled:
 
 # The compiler may replace a reduce-scatter and lose its operation number. The replacement is an all-reduce, after which
 # each chip keeps its part; or a reduce-scatter over the chips in ring order, and a permute that moves the parts to
-# their places. The compiler may replace an all-gather of small parts by an all-reduce of these parts, padded with zeros.
+# their places. The compiler may replace an all-gather of small parts by an all-reduce of the parts, padded with zeros.
 REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}
 
 
