@@ -1,8 +1,8 @@
 """Time formulas of collectives: seconds from the size of the array and the number of devices.
 
-``bytes`` is always V, the size of the *whole array that the communicating devices hold together*. It is never the size
-of one device's shard. If mesh axes that do not communicate shard the array too, first divide the array's size by the
-number of shards along these axes.
+``bytes`` is always V, the size of the *whole array, not sharded over the devices that communicate*. It is never the
+size of one device's shard. If mesh axes that do not communicate shard the array too, first divide the array's size by
+the number of shards along these axes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def latency_bound_bytes(chip: str | Chip) -> float:
 def all_gather_time(
     bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
-    """Return seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
+    """Return the seconds to all-gather an array of ``bytes`` over ``n`` devices, without latency.
 
     A ring takes V/W in the model "book", where W is a link's bandwidth in both directions together. For an even N, an
         algorithm that sends only whole shards takes exactly this time: ⌊N/2⌋ steps, and in each step a link sends V/N
@@ -61,7 +61,7 @@ def all_gather_time(
         end receives everything over one link. With a switch, W1 is the bandwidth from a device into the switch.
 
     Args:
-        bytes: V, the size of the whole array that the ``n`` devices hold together.
+        bytes: V, the size of the whole array, not sharded over the ``n`` devices.
         n: number of devices that communicate, the product of the sizes of their mesh axes.
         axes: number of mesh axes used at once. The time is divided by ``axes``, because each axis has its own links.
             Parts of the array are gathered along the axes in different orders, so that all links are equally busy. Even
@@ -82,7 +82,7 @@ def all_gather_time(
 def reduce_scatter_time(
     bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
-    """Return seconds to reduce-scatter an array of ``bytes`` over ``n`` devices, bandwidth only.
+    """Return the seconds to reduce-scatter an array of ``bytes`` over ``n`` devices, without latency.
 
     Before, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an all-gather, because
     partial sums, each as large as a shard, travel the all-gather's routes backwards. Arguments, models and source are
@@ -101,7 +101,7 @@ def all_reduce_time(
     axes: int = 1,
     sharp: bool = False,
 ) -> float:
-    """Return seconds to all-reduce an array of ``bytes``, bandwidth only: a reduce-scatter, then an all-gather.
+    """Return the seconds to all-reduce an array of ``bytes``, without latency: a reduce-scatter, then an all-gather.
 
     Args:
         sharp: True if the switch adds the arrays (SHARP), so that devices send them only once; only for "switch".
@@ -125,7 +125,9 @@ def all_to_all_time(
     topology: str = "ring",
     model: str = "book",
 ) -> float:
-    """Return seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
+    """Return the seconds for an all-to-all of an array of ``bytes``, without latency.
+
+    Each device sends V/N² bytes to each device.
 
     A ring takes V/(4·W). For an even N, this time is exact: each device sends half of the data for the opposite device
         in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
@@ -135,7 +137,7 @@ def all_to_all_time(
     A switch takes V·(N-1)/(N²·W1) in both models.
 
     Args:
-        bytes: V, the size of the whole array that the communicating devices hold together.
+        bytes: V, the size of the whole array, not sharded over the devices that communicate.
         n: the number of devices that communicate, or the sizes of several ring axes (only for "book"). Over several
             axes with N devices in total, the time is V·max(sizes)/(4·N·W).
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# Modules that every solution may use. If one of these modules cannot be imported, the learner misspelled its name.
+# Modules that every solution may use. If an import from one of these modules fails, the learner misspelled a name.
 THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_names}
 
 
@@ -48,7 +48,7 @@ class StandIn:
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def __getitem__(self, key: Any) -> StandIn:
-        return self  # for annotations such as Float[Array, "i j"]
+        return self  # so that annotations such as Float[Array, "i j"] work
 
     def __or__(self, other: Any) -> StandIn:
         return self

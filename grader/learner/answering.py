@@ -2,8 +2,8 @@
 
 An ask to trace a task has the task's name, the mesh, and the shapes and PartitionSpecs of the arguments, but no values.
 Only an ask to call a plain function (a task that is not traced) has the values of the arguments. The grader sends asks
-with hidden arguments after the answers to all other asks. This process has no checks, no expected values and no hidden
-arrays, so learner code cannot steal them.
+with hidden arguments only after it has the answers to all other asks. This process has no checks, no expected values
+and no hidden arrays, so learner code cannot steal them.
 
 A traced program takes and returns flat lists of arrays. So this module builds the declared trees of arguments from the
 list, and flattens the results.
@@ -109,7 +109,8 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
     In addition, learner code may inspect layouts and values of traced arrays. The module ``looks`` says how.
     """
     task = on_leaves(task, ask)
-    # Tasks of the kind "body" are only traced, even on a learner's machine, and timing calls have no data.
+    # Learner code cannot see values in a task of the kind "body" (the body of a shard_map), which is always traced, or
+    # in a timing call, which has no data.
     if ask["kind"] == "body" or "timing" in ask:
         return lower(task, ask)
     mesh = mesh_of(ask)
@@ -279,7 +280,8 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 def _as_of(result: Any, cotangent: Any) -> Any:
     """Return the cotangent of a result with the sharding and, for one number, the dtype of the result.
 
-    JAX requires that both agree. Raises Misfit if the cotangent is one number, as for a loss, and the result is not.
+    ``jax.vjp`` requires that they agree. Raises Misfit if the cotangent is one number, as for a loss, and the result
+    is not.
     """
     if jnp.shape(cotangent) == () != jnp.shape(result):
         raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")

@@ -16,7 +16,7 @@ from grader.learner.surroundings import TimeLimit
 from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
-Files = Collection[str]  # names of the learner's source texts, as in ``co_filename``
+Files = Collection[str]  # Names of the learner's files or cells, as in ``co_filename``.
 # JAX errors for code that needs the values of an array during tracing.
 CONCRETE = {
     "ConcretizationTypeError",

@@ -33,7 +33,7 @@ class PageScreen(Screen):
     """A screen that draws on the terminal and updates the page.
 
     Attributes:
-        shown: the page's state in addition to the session, such as the program that the learner chose.
+        shown: what the page shows in addition to the state of ``watch``, such as the program that the learner chose.
     """
 
     def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:

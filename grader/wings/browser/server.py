@@ -43,8 +43,8 @@ HEADERS = {
     "x-accel-buffering": "no",  # without this header, proxies such as nginx delay events
 }
 SCRIPTS = (STATIC / "page.js", CORE / "player.js")
-KEEP_ALIVE = 15.0  # if nothing changes for this many seconds, the stream of events sends an empty comment
-LARGEST = 1000  # the body of an HTTP request has at most this many bytes
+KEEP_ALIVE = 15.0  # If nothing changes for this many seconds, the stream of events sends an empty comment.
+LARGEST = 1000  # The body of an HTTP request has at most this many bytes.
 WIDTHS = (300.0, 12_000.0)
 
 
@@ -52,7 +52,7 @@ class Guard:
     """Refuse requests that do not come from the page, and add ``HEADERS`` to every answer.
 
     Args:
-        app: the application that answers all other requests.
+        app: the application that answers all allowed requests.
         at: the address of a proxy through which the browser reaches the page, or "". Requests may name the proxy in
             the Host header.
     """
@@ -130,7 +130,7 @@ class Server:
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End all answers in progress, and the server's thread."""
+        """End all answers in progress, and end the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:

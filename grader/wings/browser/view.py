@@ -32,7 +32,7 @@ _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 @dataclass
 class Shown:
-    """The page's state in addition to the session.
+    """What the page shows in addition to the state of ``watch`` (the session).
 
     Attributes:
         status: a line about the last check.
@@ -56,7 +56,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. Choose the new program with the chosen program's name; if there is none, the first."""
+        """Replace the programs. If a new program has the name of the chosen program, choose it, else the first."""
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source

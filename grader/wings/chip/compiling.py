@@ -44,7 +44,8 @@ from grader.wire.text import closest
 
 OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # oldest supported and first untested version of libtpu, as in pyproject.toml
 INSTALL = wing.install("[tpu]")
-# The compiler's limit of address space in MiB, unless the course's limit is larger, and of CPU seconds for one program.
+# The compiler's limit of address space is this many MiB, or the course's limit if that is larger. The compiler may use
+# this many CPU seconds for one program.
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0
 FORM = 3  # version of the form of cached results; results in other versions are ignored
 
@@ -183,7 +184,7 @@ class TpuCompiler:
     """Compiles programs for one slice, in a worker that starts on the first use.
 
     Args:
-        course: sets the limits. tier: isolation of the worker. on: the slice.
+        course: the course, with limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
         cache: the cache of results; by default the cache in the user's folder, which ``close`` closes.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
         remember: whether to use the default cache if no ``cache`` is given.
@@ -285,7 +286,7 @@ def _versions() -> dict[str, str]:
 
 
 def lasts(answer: dict[str, Any]) -> bool:
-    """Return whether an answer can be cached: it is valid, and neither a grader fault nor a timeout."""
+    """Return whether an answer can be cached: it is valid, and reports neither an error in the grader nor a timeout."""
     return "broken" not in answer and answer.get("fault", {}).get("kind") != "timeout" and _readable(answer)
 
 

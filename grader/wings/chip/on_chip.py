@@ -19,8 +19,8 @@ from grader.reports import points
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 
-OVERLAPPED = 0.9  # a collective counts as overlapped if at least this fraction of its time overlaps with compute
-FACTOR = 10  # if one time is more than FACTOR times another time, their difference is not shown as a percentage
+OVERLAPPED = 0.9  # A collective counts as overlapped if at least this fraction of its time overlaps with compute.
+FACTOR = 10  # If one time is more than FACTOR times another time, their difference is not shown as a percentage.
 # Differences between compiler and clock that exceed these fractions are reported: in the step's time, in the overlapped
 # part of the communication, and in the memory.
 STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25
@@ -179,7 +179,7 @@ def _memory_apart(about: OnChip) -> Iterator[str]:
     if clock is None or schedule is None:
         return
     if abs(schedule.held - clock.memory.peak) > MEMORY_APART * max(clock.memory.peak, 1):
-        yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by liveness"
+        yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by the course's clock"
 
 
 def _apart(compiled: int, ours: int) -> float:

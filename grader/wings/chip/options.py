@@ -20,7 +20,7 @@ def compiler_at(name: str, processes: int, course: Course, tier: str, remember: 
     Args:
         name: the backend's name, such as ``tpu:v5e:2x4``.
         processes: the number of processes from ``--processes``, which must be 1.
-        tier: isolation of the process that compiles. remember: whether to cache compiled programs.
+        tier: the kind of sandbox in which the compiler runs. remember: whether to cache compiled programs.
     """
     place = slice_of(name.partition(":")[2])
     if processes > 1:
@@ -55,5 +55,7 @@ def shown_slices(chip: str) -> str:
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))
     largest = "x".join(map(str, largest_slice(row)))
     return f"{chip}:{listed}" + (
-        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {largest}" if row.wrap_cube else ""
+        f" and slices of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {largest}"
+        if row.wrap_cube
+        else ""
     )

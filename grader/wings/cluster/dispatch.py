@@ -22,8 +22,8 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # if this many workers end while they grade a submission, the submission is given up
-AHEAD = 2  # a worker gets this many more submissions than it has threads, so that no thread waits for work
+MOST_LOST = 5  # If this many workers end while they grade a submission, the submission is given up.
+AHEAD = 2  # A worker gets this many more submissions than it has threads, so that no thread waits.
 
 
 class ClusterError(CourseError):

@@ -35,7 +35,7 @@ class Parcel(BaseModel):
 
     @classmethod
     def unpacked(cls, data: object) -> Self:
-        """Return the parcel in these bytes. Raises NotUnderstood."""
+        """Return the parcel from which ``packed`` made these bytes. Raises NotUnderstood for other data."""
         try:
             if isinstance(data, bytes):
                 return cls.model_validate_json(zlib.decompress(data))

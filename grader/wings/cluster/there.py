@@ -115,7 +115,7 @@ def leave(key: str) -> None:
             return
         bench.given_up, active = True, bench.active
     bench.grader.retire()
-    if not active:  # else the last active request closes the course
+    if not active:  # if requests are active, the last one closes the course
         bench.close()
 
 

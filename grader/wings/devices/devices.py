@@ -30,8 +30,8 @@ from grader.wings.devices.backends import CPU, Backend
 from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
-WALL = 180.0  # limit of wall time in seconds for a program, because devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # at most 7 rounds of timing, with at most 20 calls each
+WALL = 180.0  # Limit of wall time for a program in seconds, because devices may wait for each other forever.
+ROUNDS, CALLS = 7, 20  # A program is timed in at most 7 rounds of at most 20 calls each.
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -45,12 +45,12 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: isolation of the processes. Several processes run without isolation, because they use the network. One
-            process runs without isolation if the sandbox prevents access to an accelerator.
+        tier: the kind of sandbox of the processes. Several processes run without a sandbox, because they use the
+            network. A single process runs without a sandbox if the sandbox prevents access to an accelerator.
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
-        tell: called with one line of text if processes are less isolated than ``tier`` requests.
+        tell: called with one line of text if processes run without the requested sandbox.
 
     Attributes:
         times: whether to time programs on the devices.
@@ -78,7 +78,7 @@ class RealDevices:
             self.workers = self._workers("none", limits, simulated)
             without = self._found()
             if "problem" not in without:
-                what = f"the {backend.name} cannot be reached from inside {tier} ({one(found['problem'])})"
+                what = f"the {backend.name} cannot be reached from inside the sandbox {tier} ({one(found['problem'])})"
                 tell(f"{what}, so programs run without a sandbox; students' Python runs in its sandbox as usual")
             found = without
         elif processes > 1 and tier != "none":

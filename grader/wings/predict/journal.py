@@ -1,4 +1,7 @@
-"""The file of a learner's predictions and measurements: JSON lines in chronological order, which never change."""
+"""The file of a learner's predictions and measurements: JSON lines in chronological order.
+
+Lines in the file never change.
+"""
 
 from __future__ import annotations
 

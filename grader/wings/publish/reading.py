@@ -79,7 +79,7 @@ def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> 
     if exercise.checks:
         parts += ["## What is checked", _checks(exercise)]
     if exercise.misconceptions:
-        parts.append("## What goes wrong, and why it fails")
+        parts.append("## Known mistakes, and why they fail")
         for misconception in exercise.misconceptions.values():
             parts += _misconception(exercise, misconception, text)
     if exercise.further:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from grader.runner.hlo_text import Computation, shapes
 from grader.runner.hlo_text import HloInstruction as Line
 
-MAX_ROUNDS = 100_000  # loops with more rounds are not followed
-MAX_DEEP = 60  # limit on nested calls, and on chains of instructions that each compute a number from the previous one
-MAX_FUSIONS = 4  # limit on fusions inside fusions
+MAX_ROUNDS = 100_000  # The rounds of loops with more rounds are not counted.
+MAX_DEEP = 60  # Limit on nested calls, and on chains of instructions that each compute a number from the previous one.
+MAX_FUSIONS = 4  # Limit on fusions inside fusions.
 INTEGER = re.compile(r"-?\d+")
 COMPARISONS = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,

@@ -95,7 +95,7 @@ class Scheduled:
             if collective is None:
                 continue
             if origin.marks:
-                # Leave out marks of operations that are no collectives in the source.
+                # Leave out the numbers of source operations that are not collectives.
                 named.append(([m for m in origin.marks if m in marked], collective))
             else:
                 nameless.append(collective)
