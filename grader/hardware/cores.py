@@ -40,7 +40,7 @@ class Core:
 
 
 SCALING_BOOK = "How To Scale Your Model, chapters 'How to Think About TPUs' and 'Rooflines' (1.5 and 1.75 GHz)"
-DERIVED = "from the peak rate of the table: FLOP/s = 2 * units * side^2 * cycles/s"
+DERIVED = "computed from the peak rate in the hardware table: FLOP/s = 2 * units * side^2 * cycles/s"
 CORES: dict[str, Core] = {
     "v4p": Core(
         1.05e9, 8, 128, "v4", (("chip_config_name", "megacore"),),
@@ -51,9 +51,9 @@ CORES: dict[str, Core] = {
     # Google's page on v6e says two matrix units. But the compiler estimates 2,977,840 cycles for a matmul of 8192^3,
     # which needs at least 2.8 units, and the peak rate in the hardware table needs four units.
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # In a matmul of 8192^3, one core does 3.2 * 2 * 256^2 FLOPs in each cycle. One matrix unit does 2 * 256^2 FLOPs, so
-    # a core has more than two. The bandwidth between the two cores of a chip is six times the bandwidth of a link
-    # (Google Cloud documentation, 'TPU7x').
+    # By the compiler's cycles, a core does 3.2 * 2 * 256^2 FLOPs per cycle in a matmul of 8192^3. One matrix unit does
+    # 2 * 256^2 FLOPs per cycle, so a core has more than two units. The bandwidth between the two cores of a chip is six
+    # times the bandwidth of a link (Google Cloud documentation, 'TPU7x').
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
 """The matrix units of each chip, by ``Chip.name``."""

@@ -37,7 +37,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     Args:
         error: the error that stopped learner code.
         files: names of the learner's files or notebook cells.
-        seconds: the limit of CPU time, which the text on a timeout gives.
+        seconds: the limit of CPU time. The text of a timeout states this limit.
         mesh: the mesh that the grader passed to the task; None if the task got no mesh.
     """
     line, where = innermost(error, files)

@@ -47,7 +47,7 @@ INSTALL = wing.install("[tpu]")
 # The compiler's limit of address space is this many MiB, or the course's limit if that is larger. The compiler may use
 # this many CPU seconds for one program.
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0
-FORM = 3  # version of the form of cached results; results in other versions are ignored
+FORM = 3  # version of the format of cached results; results in other formats are ignored
 
 
 # Settings that keep libtpu from looking for a TPU.

@@ -31,7 +31,7 @@ def chip(
 
     Args:
         name: the exercise, or one of its tasks.
-        on: the slice, "v5e:2x4".
+        on: the slice, such as "v5e:2x4".
         namespace: the namespace that defines the exercise's tasks; by default the caller's globals.
         mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so sizes as in papers work.
     """

@@ -31,7 +31,7 @@ class OnChip:
     """One task on one mesh, compiled for a slice.
 
     Attributes:
-        on: the slice, "v5e:2x4".
+        on: the slice, such as "v5e:2x4".
         schedule: the compiler's schedule. timeline: the schedule with times. unreplayed: the reason if ``timeline`` is
             None.
         clock: the timeline that ``grader.clock`` computes for the slice. untimed: the reason if ``clock`` is None.

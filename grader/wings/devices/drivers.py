@@ -74,13 +74,13 @@ def packages(backend: Backend) -> list[str]:
 
 
 def readable(backend: Backend) -> list[str]:
-    """Return the driver's existing paths that may be read."""
+    """Return the paths on this machine that a process must read to use this backend's driver."""
     driver = DRIVERS.get(backend.name)
     return [*packages(backend), *_there(driver.read)] if driver else []
 
 
 def writable(backend: Backend) -> list[str]:
-    """Return the driver's existing paths that may be written, mostly device files."""
+    """Return the paths on this machine that a process must write to use the driver, mostly device files."""
     driver = DRIVERS.get(backend.name)
     return _there(driver.write) if driver else []
 

@@ -51,7 +51,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
     """Return the leaderboard of one exercise: students who passed all checks of the exercise and set a name.
 
     Args:
-        exercise: the exercise's id; "" for the only exercise in which students set names.
+        exercise: the exercise's id. If it is "", students may set names in only one exercise, which is ranked.
         known: names of further persons in the class. A student must not choose the name of one of these persons, or of
             a student in ``reports``.
 

@@ -336,7 +336,7 @@ def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:
-        say("  shardlings can read no event of this trace; open the trace yourself")
+        say("  shardlings found no event that it can read in this trace; open the trace yourself")
     say(f"wrote {folder}; open its trace.json.gz at https://ui.perfetto.dev")
 
 

@@ -153,7 +153,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
     """Yield the course's own code for a module: solutions and misconceptions (known mistakes).
 
-    If two students' code resembles this code, that is no sign of copying.
+    Two students whose code resembles this code need not have copied from each other.
     """
     for name in course.module(module).exercises:
         path = course.path_of(name)

@@ -15,7 +15,7 @@ from grader.wings.similar.tokens import words
 
 @dataclass(frozen=True)
 class PairRow:
-    """A row of the page's list: a pair of students. ``sides``: the code of both students, as HTML."""
+    """A row of the page's list: a pair of students. ``sides``: for each student, (name, HTML) of files and cells."""
 
     number: int
     module: str
