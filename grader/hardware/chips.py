@@ -1,7 +1,7 @@
-"""The hardware table from which questions take their numbers, with lookup and description of its rows.
+"""The hardware table from which questions take the figures of chips, and functions that find and describe its rows.
 
-The table is frozen and versioned, because vendors' pages change and differ from the table by about 10 %. A question
-prints the row that it uses. Change a number only together with ``TABLE_VERSION``.
+The table is frozen and versioned, because vendors' pages change and differ from the table by about 10 %. Each question
+prints the row of the table that it uses. If you change a number, change ``TABLE_VERSION`` too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _READ: ContextVar[set[str] | None] = ContextVar("_READ", default=None)
 
 @contextmanager
 def reading() -> Iterator[set[str]]:
-    """Yield a set to which the hardware table adds the name of each figure that is read: ``ici``, ``bf16``, ``hop``."""
+    """Yield a set. During the block, each read of a figure (``ici``, ``bf16``, ``hop``) adds its name to the set."""
     token = _READ.set(read := set())
     try:
         yield read
@@ -59,13 +59,13 @@ def reading() -> Iterator[set[str]]:
 
 
 def is_read(figure: str) -> None:
-    """Add a figure's name to the set that ``reading`` yielded."""
+    """Add a figure's name to the set that ``reading`` yielded. Outside of a ``reading`` block, do nothing."""
     if (read := _READ.get()) is not None:
         read.add(figure)
 
 
 class Row:
-    """A row of the hardware table. Each access to one of its figures is recorded for ``reading``."""
+    """A row of the hardware table. Each read of one of its figures is recorded in the set from ``reading``."""
 
     def __getattribute__(self, name: str) -> Any:
         is_read(name)
@@ -78,13 +78,14 @@ class Chip(Row):
 
     Attributes:
         pod: chips along each axis of a full pod. host: chips along each axis of one host.
-        hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s). On the chip 7x, fp8 has the same rate as int8.
+        hbm: size of the HBM, bytes. hbm_bw: its bandwidth, bytes/s.
+        bf16, int8: peak rates of dense matmuls, FLOP/s and OP/s. On the chip 7x, fp8 has the same rate as int8.
         ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
         pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
-        wrap_whole: an axis wraps around only if it has exactly this size.
-        wrap_cube: the side of a cube of chips, in chips. In slices made of full cubes, an axis wraps around if its
-            size is a multiple of the side.
-        source: the source's title. date: the source's date.
+        wrap_whole: the one axis size, in chips, with which an axis wraps around; None if ``wrap_cube`` decides.
+        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if its
+            size is a multiple of the side. None if ``wrap_whole`` decides.
+        source: title of the publication with these numbers. date: the publication's date.
     """
 
     name: str
@@ -118,10 +119,11 @@ class Gpu(Row):
     """One GPU generation, with numbers for one GPU. A number is None if the hardware table lacks it.
 
     Attributes:
-        hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s for a dtype of one byte.
-        low_dtype: the dtype of ``low``. egress: bytes/s out of one GPU into its node's switch (W1).
-        node_egress: bytes/s out of one node. node: GPUs in one node. note: remarks on the row.
-        assumed: text to print if ``node_egress`` is not from the source.
+        hbm: size of the HBM, bytes. hbm_bw: its bandwidth, bytes/s.
+        bf16: peak rate of dense matmuls, FLOP/s. low: the peak rate with the dtype ``low_dtype``, which has one byte.
+        egress: bytes/s out of one GPU into its node's switch (W1).
+        node_egress: bytes/s out of one node. node: number of GPUs in one node. note: remarks on the row.
+        assumed: text to print beside ``node_egress`` if ``source`` does not give this number; else "".
     """
 
     name: str
@@ -139,7 +141,8 @@ class Gpu(Row):
     assumed: str = ""
 
 
-# Rows keep the order of their sources. This table assumes that v3 wraps around only along a full side of a pod.
+# The rows are in the order of the tables that they come from. An assumption: axes of v3 wrap around only along a full
+# side of a pod.
 CHIPS: dict[str, Chip] = {
     c.name: c
     for c in (
@@ -186,7 +189,7 @@ GPUS: dict[str, Gpu] = {
 
 
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
-    """Return a row of the hardware table by name ("v5e", "TPU v5e", "h100"); a row is returned unchanged.
+    """Return the row of the hardware table with this name ("v5e", "TPU v5e", "h100"). A row is returned unchanged.
 
     Raises:
         ValueError: the table has no such row. The message suggests the nearest name.
@@ -202,7 +205,7 @@ def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
 
 
 def tpu(chip: str | Chip) -> Chip:
-    """Return a TPU's row. Raises ValueError for a GPU, which has no torus."""
+    """Return the row of a TPU, by name or unchanged. Raises ValueError for a GPU, which has no torus."""
     row = lookup(chip)
     if not isinstance(row, Chip):
         raise ValueError(f"{row.name} is a GPU: it has a switch, not a torus")
@@ -218,12 +221,12 @@ def is_known(name: object) -> bool:
 
 
 def describe(chip: str | Chip | Gpu, figures: Container[str] | None = None) -> str:
-    """Return the hardware row as one line, which is printed under a question.
+    """Return a row of the hardware table as one line of text, which is printed under a question.
 
     Args:
-        chip: the row.
-        figures: names of figures, as ``reading`` yields them. The line shows only the parts of the row with
-            one or more of these figures; by default it shows all parts.
+        chip: the row, or its name.
+        figures: names of figures, as in the set from ``reading``. The line has only the parts that show one of these
+            figures; by default, it has all parts.
     """
     row = lookup(chip)
     parts = _parts_of_chip(row) if isinstance(row, Chip) else _parts_of_gpu(row)
@@ -262,7 +265,10 @@ def _parts_of_gpu(g: Gpu) -> Iterator[Part]:
 
 
 def _provenance(row: Chip | Gpu) -> str:
-    """Return ``table 2026-11, from How To Scale Your Model of 2025-02-04``: table version, source, source's date."""
+    """Return the table's version, the row's source, and the source's date.
+
+    For example ``table 2026-11, from How To Scale Your Model of 2025-02-04``.
+    """
     return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 
@@ -274,8 +280,10 @@ def _e(value: float) -> str:
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> str:
-    """Return a message such as ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``, in which the suggestion
-    ignores case."""
+    """Return a message such as ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``.
+
+    The search for a similar name ignores case.
+    """
     lower = {k.lower(): k for k in known}
     near = closest(str(name).lower(), lower, 0.4)
     guess = f"; did you mean {lower[near]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""Clock rates of chips' cores, to convert the compiler's cycles to seconds, and libtpu's names of chips."""
+"""Clock rates of TPU cores, which convert the TPU compiler's cycles to seconds, and libtpu's names of chips."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from grader.hardware.chips import CHIPS, Chip, lookup, tpu, unknown
 
 @dataclass(frozen=True)
 class Core:
-    """The matrix units of all cores of one chip.
+    """All cores of one chip together: their clock rate, their matrix units, and the devices that libtpu makes of them.
 
     Attributes:
-        hz: cycles per second.
-        units: number of matrix units.
+        hz: clock rate, cycles per second.
+        units: number of matrix units in the chip.
         side: a matrix unit makes ``side`` x ``side`` multiplications in a cycle.
         libtpu: libtpu's name of the chip.
-        options: libtpu options with which libtpu treats a chip as one device.
-        source: source of ``hz``.
-        devices: number of devices that libtpu sees in one chip; 2 if each of a chip's two cores is a device with half
-            of the chip's rates, else 1.
-        between: bytes/s from one device of a chip to the other; 0 if a chip is one device.
+        options: options for libtpu, with which it treats a chip as one device.
+        source: the publication that gives ``hz``, or how ``hz`` was computed.
+        devices: number of JAX devices in one chip. It is 2 if each of the chip's two cores is a device with half of
+            the chip's rates, else 1.
+        between: bytes/s from one device of a chip to the other device; 0 if a chip is one device.
     """
 
     hz: float
@@ -35,12 +35,12 @@ class Core:
 
     @property
     def flops(self) -> float:
-        """FLOP/s of all matrix units, with two FLOPs per multiplication; within one percent of ``Chip.bf16``."""
+        """FLOP/s of all matrix units, with two FLOPs per multiplication. Differs from ``Chip.bf16`` by at most 1 %."""
         return 2.0 * self.units * self.side**2 * self.hz
 
 
 SCALING_BOOK = "How To Scale Your Model, chapters 'How to Think About TPUs' and 'Rooflines' (1.5 and 1.75 GHz)"
-DERIVED = "from the peak rate of the table: FLOP/s = 2 * units * side^2 * cycles/s"
+DERIVED = "computed from the peak rate in the hardware table: FLOP/s = 2 * units * side^2 * cycles/s"
 CORES: dict[str, Core] = {
     "v4p": Core(
         1.05e9, 8, 128, "v4", (("chip_config_name", "megacore"),),
@@ -48,11 +48,12 @@ CORES: dict[str, Core] = {
     ),
     "v5p": Core(1.75e9, 8, 128, "v5p", (), SCALING_BOOK),
     "v5e": Core(1.5e9, 4, 128, "v5e", (), SCALING_BOOK),
-    # Google's page gives a TensorCore two matrix units. But the compiler's 2,977,840 cycles for a matmul of 8192^3
-    # need at least 2.8 units, and the table's peak rate needs four units.
+    # Google's page on v6e says two matrix units. But the compiler estimates 2,977,840 cycles for a matmul of 8192^3,
+    # which needs at least 2.8 units, and the peak rate in the hardware table needs four units.
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # In a matmul of 8192^3, one core does 3.2 * 2 * 256^2 FLOPs in each cycle, so it has more than two matrix units.
-    # The bandwidth between the two cores of a chip is six times that of a link (Google Cloud documentation, 'TPU7x').
+    # By the compiler's cycles, a core does 3.2 * 2 * 256^2 FLOPs per cycle in a matmul of 8192^3. One matrix unit does
+    # 2 * 256^2 FLOPs per cycle, so a core has more than two units. The bandwidth between the two cores of a chip is six
+    # times the bandwidth of a link (Google Cloud documentation, 'TPU7x').
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
 """The matrix units of each chip, by ``Chip.name``."""
@@ -75,15 +76,17 @@ def core_of(chip: str | Chip) -> Core:
 
 
 def core_row(chip: Chip) -> Chip:
-    """Return a hardware row for one device of a chip: the chip's memory, rates and links, divided by its number of
-    devices."""
+    """Return a row of the hardware table for one JAX device of a chip.
+
+    Its memory, rates and bandwidths are those of the chip, divided by the chip's number of devices.
+    """
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")
     return replace(chip, **{name: getattr(chip, name) / parts for name in rates})
 
 
 def slice_name(text: str) -> str:
-    """Return a slice with its chip's name in the hardware table: ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
+    """Return a slice's name in which the chip has its name in the hardware table: ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
 
     Raises ValueError for unknown chips.
     """

@@ -1,4 +1,7 @@
-"""Rooflines: times of arithmetic and memory at peak rates, and the intensities at which the two times are equal."""
+"""Rooflines: the times of arithmetic and of memory traffic at peak rates, and where these times are equal.
+
+An arithmetic intensity is a number of FLOPs per byte.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,21 @@ from grader.hardware.chips import Chip, Gpu, lookup
 
 
 def matmul_time(flops: float, chip: str | Chip | Gpu, *, dtype: str = "bfloat16") -> float:
-    """Return the seconds that ``flops`` take at the chip's peak dense rate. Model: FLOP / C."""
+    """Return the seconds that ``flops`` FLOPs take at the chip's peak rate C for dense matmuls: flops / C."""
     return flops / peak_flops(chip, dtype)
 
 
 def hbm_time(bytes: float, chip: str | Chip | Gpu) -> float:
-    """Return seconds to read or write ``bytes`` of HBM at the peak rate. Model: bytes / W_hbm."""
+    """Return the seconds to read or write ``bytes`` bytes of HBM at the HBM's bandwidth W: bytes / W."""
     row = lookup(chip)
     return bytes / _known(row.hbm_bw, row, "HBM bandwidth")
 
 
 def peak_flops(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
-    """Return peak dense FLOP/s for "bfloat16", "int8" or "fp8"."""
+    """Return the chip's peak rate of dense matmuls in FLOP/s. ``dtype`` is "bfloat16", "int8" or "fp8".
+
+    Raises ValueError if the hardware table has no rate for this chip and dtype.
+    """
     row = lookup(chip)
     low = {"int8": row.int8} if isinstance(row, Chip) else {row.low_dtype: row.low}
     if isinstance(row, Chip) and row.name == "7x":
@@ -29,7 +35,9 @@ def peak_flops(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 
 
 def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
-    """Return the FLOP per HBM byte above which the chip is compute-bound: peak FLOP/s / HBM bandwidth (240 on v5e).
+    """Return the number of FLOPs per byte of HBM above which a program is compute-bound.
+
+    This number is the peak FLOP/s divided by the HBM bandwidth (240 on v5e).
 
     Source: How To Scale Your Model, 'All About Rooflines'.
     """
@@ -37,10 +45,11 @@ def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 
 
 def link_intensity(chip: str | Chip | Gpu) -> float:
-    """Return the FLOP per communicated byte above which a collective can overlap fully with bf16 arithmetic.
+    """Return the number of bf16 FLOPs per communicated byte above which compute takes longer than a collective.
 
-    On a TPU ring, this intensity is the peak FLOP/s divided by a link's both-way bandwidth W (2550 on v5p). On a GPU,
-    this intensity is the peak FLOP/s divided by the egress (2200 on H100).
+    Then the collective can overlap fully with the compute. On a TPU ring, this number is the peak FLOP/s divided by a
+    link's both-way bandwidth W (2550 on v5p). On a GPU, it is the peak FLOP/s divided by the bandwidth from the GPU
+    into its switch (2200 on H100).
 
     Source: How To Scale Your Model, 'How to Parallelize a Transformer for Training'.
     """

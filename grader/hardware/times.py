@@ -1,7 +1,8 @@
-"""Time formulas of communication, from bytes and devices to seconds.
+"""Time formulas of collectives: seconds from the size of the array and the number of devices.
 
-``bytes`` is always V: the bytes of the *full logical array over the axis group that communicates*, never one device's
-shard. If other mesh axes shard the array too, divide its bytes by the number of their shards first.
+``bytes`` is always V, the size of the *whole array, not sharded over the devices that communicate*. It is never the
+size of one device's shard. If mesh axes that do not communicate shard the array too, first divide the array's size by
+the number of shards along these axes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Model = Literal["book", "exact"]
 
 
 def hop_time() -> float:
-    """Return the latency of one hop in seconds (T_min), about 1 µs on every TPU.
+    """Return the latency T_min of one hop over a link, in seconds: about 1 µs on every TPU.
 
     Source: How To Scale Your Model, 'Sharding'.
     """
@@ -26,17 +27,20 @@ def hop_time() -> float:
 
 
 def latency(n: int | Sequence[int], topology: str = "ring") -> float:
-    """Return seconds of an all-gather or reduce-scatter of almost no data: 1 µs per hop. An all-reduce takes twice as
-    long.
+    """Return the seconds of an all-gather or reduce-scatter of almost no data over ``n`` devices: 1 µs per hop.
 
-    Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never the sum of both.
+    An all-reduce takes twice as long. The time of a collective is the maximum of its latency and its bandwidth time
+    (such as ``all_gather_time``), never their sum.
+
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
     return hops(n, topology) * hop_time()
 
 
 def latency_bound_bytes(chip: str | Chip) -> float:
-    """Return the shard size in bytes below which a hop's latency exceeds the transfer time: W1·T_min (45 kB on v5e).
+    """Return the shard size, in bytes, below which the latency of a hop exceeds the time to transfer the shard.
+
+    The size is W1·T_min (45 kB on v5e), with the one-way bandwidth W1 of a link and the latency T_min of a hop.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
@@ -46,19 +50,19 @@ def latency_bound_bytes(chip: str | Chip) -> float:
 def all_gather_time(
     bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
-    """Return seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
+    """Return the seconds to all-gather an array of ``bytes`` over ``n`` devices, without latency.
 
-    A ring takes V/W in the model "book", where W is a link's bandwidth in both directions. For an even N, this time is
-        exact for whole shards, in ⌊N/2⌋ steps with V/N bytes over W1 each. In the last step, both directions carry one
-        shard.
-    A ring takes (N-1)/N·V/W in the model "exact", the optimum: every device receives (N-1)/N of V over two incoming
-        links.
+    A ring takes V/W in the model "book", where W is a link's bandwidth in both directions together. For an even N, an
+        algorithm that sends only whole shards takes exactly this time: ⌊N/2⌋ steps, and in each step a link sends V/N
+        bytes in each direction at W1. In the last step, both directions bring the shard of the opposite device.
+    A ring takes (N-1)/N·V/W in the model "exact", which is the optimum: every device receives (N-1)/N of V over two
+        incoming links.
     The topologies "one_way_ring", "line" and "switch" take V·(N-1)/(N·W1) in both models. On a line, the device at the
-        end receives everything over one link. With a switch, W1 is the device's egress bandwidth.
+        end receives everything over one link. With a switch, W1 is the bandwidth from a device into the switch.
 
     Args:
-        bytes: V, the full logical array over the axis group that communicates.
-        n: number of devices in the group, the product of the sizes of its axes.
+        bytes: V, the size of the whole array, not sharded over the ``n`` devices.
+        n: number of devices that communicate, the product of the sizes of their mesh axes.
         axes: number of mesh axes used at once. The time is divided by ``axes``, because each axis has its own links.
             Parts of the array are gathered along the axes in different orders, so that all links are equally busy. Even
             with axes of unequal sizes, an all-gather can take as little time as the model "exact" gives.
@@ -78,10 +82,11 @@ def all_gather_time(
 def reduce_scatter_time(
     bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
-    """Return seconds to reduce-scatter an array of ``bytes`` (unreduced on each of ``n`` devices), bandwidth only.
+    """Return the seconds to reduce-scatter an array of ``bytes`` over ``n`` devices, without latency.
 
-    The time equals that of an all-gather: partial sums, each as large as a shard, take the same routes backwards.
-    Arguments, models and source are as in ``all_gather_time``.
+    Before, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an all-gather, because
+    partial sums, each as large as a shard, travel the all-gather's routes backwards. Arguments, models and source are
+    as in ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -96,12 +101,12 @@ def all_reduce_time(
     axes: int = 1,
     sharp: bool = False,
 ) -> float:
-    """Return seconds to all-reduce an array of ``bytes``, bandwidth only: a reduce-scatter, then an all-gather.
+    """Return the seconds to all-reduce an array of ``bytes``, without latency: a reduce-scatter, then an all-gather.
 
     Args:
-        sharp: True if the switch adds the arrays (SHARP), so that each device sends its array once; only for "switch".
+        sharp: True if the switch adds the arrays (SHARP), so that devices send them only once; only for "switch".
 
-    All other arguments, models and sources are as in ``all_gather_time``.
+    All other arguments, the models and the source are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
         raise ValueError(f"only a switch can add in the network (SHARP); topology is {topology!r}")
@@ -120,19 +125,21 @@ def all_to_all_time(
     topology: str = "ring",
     model: str = "book",
 ) -> float:
-    """Return seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
+    """Return the seconds for an all-to-all of an array of ``bytes``, without latency.
 
-    A ring takes V/(4·W). For an even N, this time is exact: half of the chunk for the opposite device goes each way.
-        For an odd N, the model "exact" multiplies this time by 1 - 1/N².
+    Each device sends V/N² bytes to each device.
+
+    A ring takes V/(4·W). For an even N, this time is exact: each device sends half of the data for the opposite device
+        in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
     The topology "one_way_ring" takes V·(N-1)/(2·N·W1) in both models.
-    A line takes V/(4·W1), the time of the middle link. For an odd N, the model "exact" multiplies this time by
-        1 - 1/N².
+    A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
+        this time by 1 - 1/N².
     A switch takes V·(N-1)/(N²·W1) in both models.
 
     Args:
-        bytes: V, the full logical array over the axis group that communicates.
-        n: devices in the group, or the sizes of several ring axes (only for "book"). The time over several axes with N
-            devices in total is V·max(sizes)/(4·N·W).
+        bytes: V, the size of the whole array, not sharded over the devices that communicate.
+        n: the number of devices that communicate, or the sizes of several ring axes (only for "book"). Over several
+            axes with N devices in total, the time is V·max(sizes)/(4·N·W).
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs';
     tests/network.py derives the formula for a line.
@@ -162,15 +169,15 @@ def _all_to_all_axes(bytes: float, sizes: Sequence[int], w1: float, topology: st
 
 
 def tree_time(bytes: float, levels: Sequence[tuple[int, float]]) -> float:
-    """Return seconds to all-gather (or reduce-scatter) ``bytes`` over a tree of switches: the slowest level's time.
+    """Return the seconds to all-gather or reduce-scatter ``bytes`` bytes over a tree of switches.
 
-    At each level, a switch joins D GPUs or nodes, each with an egress of W bytes/s. Each level takes
-    ``bytes``·(D-1)/(D·W) seconds.
+    At each level, a switch connects D GPUs or nodes, and each of them sends W bytes/s into the switch. A level takes
+    ``bytes``·(D-1)/(D·W) seconds. The result is the time of the slowest level.
 
     Source: How To Scale Your Model, 'How to Think About GPUs'.
 
     Args:
-        levels: (D, W) of each level, e.g. [(8, 450e9), (32, 400e9)] for 32 H100 nodes.
+        levels: (D, W) of each level, for example [(8, 450e9), (32, 400e9)] for 32 nodes of 8 H100.
     """
     return bytes * max((d - 1) / (d * w) for d, w in levels)
 
@@ -181,7 +188,7 @@ def _model(model: str) -> None:
 
 
 def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
-    """Return bytes/s that leave one device in one direction: ``axes`` times a TPU's link, or a GPU's egress."""
+    """Return the bytes/s that one device can send: over one one-way link per axis of a TPU, or into a GPU's switch."""
     check_topology(topology)
     row = lookup(chip)
     if isinstance(row, Gpu):

@@ -28,13 +28,13 @@ LARGEST_SLICES: dict[str, tuple[int, ...]] = {"v5p": (16, 16, 24)}
 
 
 def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:
-    """Return True if an axis of this size has wraparound links: a ring, not a line.
+    """Return True if an axis of this size has wraparound links, so that it is a ring and not a line.
 
     Args:
         chip: a TPU.
         axis_size: chips along the axis.
-        slice_shape: chips along each axis of the slice. If ``slice_shape`` is None, all axes of a 3D-torus slice are
-            assumed to have ``axis_size`` chips.
+        slice_shape: chips along each axis of the slice. If None, a slice of a 3D torus is assumed to have ``axis_size``
+            chips along all three axes.
 
     Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
     """
@@ -56,9 +56,10 @@ def axis_topology(
 
 
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
-    """Return True if all chips of a slice, as one group, form a ring of neighbours.
+    """Return True if links connect all chips of a slice to one ring.
 
-    The 2x2 slices of all TPUs form a ring (``RING_SLICES``), as do slices with a single axis that wraps around.
+    This holds for the 2x2 slices of all TPUs (``RING_SLICES``). It also holds for a slice with only one axis longer
+    than 1 chip, if this axis wraps around.
     """
     real = tuple(n for n in slice_shape if n > 1)
     if real in RING_SLICES:
@@ -67,16 +68,16 @@ def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
 
 
 def largest_slice(chip: str | Chip) -> tuple[int, ...]:
-    """Return chips along each axis of the largest available slice."""
+    """Return the numbers of chips along the axes of the largest available slice."""
     row = tpu(chip)
     return LARGEST_SLICES.get(row.name, row.pod)
 
 
 @functools.cache
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
-    """Return every available slice, each as its numbers of chips along the axes, in ascending order.
+    """Return all available slices. A slice is a tuple of the numbers of chips along its axes, in ascending order.
 
-    A 3D torus has the slices in ``SMALL_SLICES``, and all slices that consist of whole cubes and fit into the largest
+    A chip with a 3D torus has the slices in ``SMALL_SLICES``, and all slices of whole cubes that fit into the largest
     slice.
     """
     row = tpu(chip)
@@ -89,7 +90,7 @@ def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
 def slice_problem(
     chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
 ) -> str:
-    """Return why no slice meets the conditions in the arguments; '' if a slice does.
+    """Return the reason why no slice of this chip meets the conditions in the arguments; '' if a slice meets them.
 
     Args:
         shape: chips along each axis of the slice, in any order.
@@ -117,7 +118,7 @@ def _chips(count: int) -> str:
 
 
 def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
-    """Return True if a slice has a separate axis for each size: a ring for ``rings``, a line for ``lines``."""
+    """Return True if a slice has a separate axis for each given size: a ring for ``rings``, a line for ``lines``."""
     left = Counter(shape)
     left.subtract([*rings, *lines])
     return (
@@ -128,9 +129,10 @@ def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int]
 
 
 def hops(n: int | Sequence[int], topology: str = "ring") -> int:
-    """Return the hops of a shard's longest route: ⌊N/2⌋ on a ring, N-1 on a one-way ring or line, 1 through a switch.
+    """Return the number of hops of the longest route that a shard takes in a collective over N devices.
 
-    If ``n`` holds the sizes of several axes, the route crosses all axes, so the result is the sum of the axes' hops.
+    The number is ⌊N/2⌋ on a ring, N-1 on a one-way ring or a line, and 1 through a switch. If ``n`` has the sizes of
+    several axes, the route crosses all axes, so the result is the sum of their hops.
     """
     check_topology(topology)
     if not isinstance(n, int):
@@ -140,7 +142,7 @@ def hops(n: int | Sequence[int], topology: str = "ring") -> int:
 
 
 def check_topology(topology: str) -> None:
-    """Raise ValueError if a name is not a ``Topology``."""
+    """Raise ValueError if ``topology`` is not one of the names in the type ``Topology``."""
     if topology not in get_args(Topology):
         raise ValueError(unknown("topology", topology, get_args(Topology)))
 

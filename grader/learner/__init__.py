@@ -1,6 +1,9 @@
-"""LEARNER PYTHON RUNS HERE: the tracing process loads one source, and answers requests with programs, values or faults.
+"""LEARNER PYTHON RUNS HERE: a confined process loads one learner's file or notebook, and answers the grader's requests.
 
-An *ask* is one request: to trace a task on one mesh, to call a plain function, or to return an answer. Of the grader's
-code, a confined child can read only this folder, ``wire`` and ``sandbox``. This folder holds no check, no answer and no
-hidden input, and imports only ``wire``.
+The file or notebook is called a *source*, and a request an *ask*. An ask is one of three: trace a task on one mesh,
+call a plain function (a task that is not traced), or return the learner's answer to a question. The answer to an ask is
+a traced program, a list of values, or a *fault* (an error of the learner's code).
+
+The confined process can read only three parts of the grader's code: this folder, ``wire`` and ``sandbox``. This folder
+has no checks, no answers to questions and no hidden inputs. It imports only ``wire`` from the rest of the grader.
 """

@@ -1,7 +1,7 @@
-"""Stand-ins for modules that are missing on the grading machine, so that code that only mentions such a module runs.
+"""Stand-ins for Python modules that learner code imports and that are not installed on the grading machine.
 
-So a left-over plot or table costs no points. If code computes with a missing module, the error names the line that
-imports the module.
+With a stand-in, the import succeeds, so a student loses no points for left-over code that plots results or prints
+tables. If a task computes with a missing module, the error names the line that imports the module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# Modules that every solution may use. If one of these modules cannot be imported, the learner misspelled its name.
+# Modules that every solution may use. If an import from one of these modules fails, the learner misspelled a name.
 THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_names}
 
 
@@ -26,7 +26,10 @@ class NotInstalled(ImportError):
 
 
 class StandIn:
-    """A stand-in for a missing module or a name in the module. Code can mention a stand-in, but not compute with it."""
+    """A stand-in for a missing module, or for a name in that module.
+
+    Learner code can read and set its attributes and items. A call, a loop, ``+``, ``*`` or ``@`` raises NotInstalled.
+    """
 
     def __init__(self, module: str, line: int) -> None:
         self.__dict__.update(_module=module, _line=line)
@@ -40,12 +43,12 @@ class StandIn:
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Ignore settings of a missing module (``plt.rcParams["figure.dpi"] = 100``)."""
+        """Ignore an assignment to an attribute of a missing module (``pd.options.display.precision = 3``)."""
 
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def __getitem__(self, key: Any) -> StandIn:
-        return self  # for annotations such as Float[Array, "i j"]
+        return self  # so that annotations such as Float[Array, "i j"] work
 
     def __or__(self, other: Any) -> StandIn:
         return self
@@ -62,11 +65,12 @@ class StandIn:
 def stood_in(
     space: Mapping[str, Any], note: Callable[[str, int, str], None], guarded: Callable[[str, int], bool]
 ) -> Iterator[None]:
-    """Make imports of missing modules in ``space`` give a StandIn, during the block.
+    """Make imports of missing modules return a StandIn during the block, for code in the namespace ``space``.
 
     Args:
-        note: called with a missing module, and with the line and the file of the import.
-        guarded: returns True for a file and line where a ``try`` statement handles a failure of the import.
+        note: called as ``note(module, line, file)`` for each such import.
+        guarded: called as ``guarded(file, line)`` with the place of an import. If it returns True, the import raises
+            its usual error, because a ``try`` statement around the import may catch this error.
     """
     own = builtins.__import__
 
@@ -79,7 +83,7 @@ def stood_in(
             if globals is not space or level or module in THERE or guarded(place[1], place[0]):
                 raise
             if fromlist and module in sys.modules and not isinstance(sys.modules[module], StandIn):
-                raise  # the module exists, but the imported name does not
+                raise  # the module is installed, but has no such name
             note(module, *place)
             return StandIn(module, place[0])
 
@@ -91,7 +95,7 @@ def stood_in(
 
 
 def guarded_lines(text: str) -> set[int]:
-    """Return the lines in the bodies of ``try`` statements that have an ``except``."""
+    """Return the numbers of the code lines that are in the body of a ``try`` statement with an ``except``."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         tries = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and n.handlers]
         return {line for n in tries for s in n.body for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}

@@ -1,9 +1,12 @@
-"""LEARNER PYTHON RUNS HERE: call a task, and return a program, plain values, or a fault.
+"""LEARNER PYTHON RUNS HERE: answer an ask (a request of the grader) with a program, plain values, or a fault.
 
-An ask (one request) names the task to call, the mesh, the shapes and the specs, but never any values. There is one
-exception: an ask to a plain function, which is not traced, holds the function's arguments. Asks with hidden arguments
-come last. This process has no checks, expected values or hidden arrays that learner code could steal. This module
-builds trees of arguments and flattens results, because a program has only flat lists.
+An ask to trace a task has the task's name, the mesh, and the shapes and PartitionSpecs of the arguments, but no values.
+Only an ask to call a plain function (a task that is not traced) has the values of the arguments. The grader sends asks
+with hidden arguments only after it has the answers to all other asks. This process has no checks, no expected values
+and no hidden arrays, so learner code cannot steal them.
+
+A traced program takes and returns flat lists of arrays. So this module builds the declared trees of arguments from the
+list, and flattens the results.
 """
 
 from __future__ import annotations
@@ -36,9 +39,11 @@ MAX_COMPOSED, MAX_ENTRIES = 4, 64
 
 
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
-    """Answer one ask. Return a dict with one key (``program``, ``values``, ``raw`` or ``fault``), and a list of blobs.
+    """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
-    The list holds the program's bytecode, or is empty. The caller must be inside ``tolerant_jax``.
+    The key is ``program``, ``values`` (outcomes of a plain function), ``raw`` (an answer to a question) or ``fault``
+    (an error of the learner's code). The list has the traced program as bytecode; without a program, it is empty. Call
+    this function only inside the context manager ``tolerant_jax``.
     """
     state = program.state_for(ask)
     if state is not None:
@@ -67,13 +72,21 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 
 
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
-    """Return the mesh of an ask (a request to the source). For a timing call with more devices than this process has,
-    the mesh has no devices."""
+    """Return the mesh for an ask (a request of the grader).
+
+    If a timing call or a caller with ``traced_only`` needs more devices than this process has, return an AbstractMesh,
+    which has no devices.
+    """
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
 def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
-    """Return the fault for a source without a function ``name``. ``found``: the object with this name, or None."""
+    """Return the fault (an error as data) for learner code that does not define the function ``name``.
+
+    Args:
+        found: the object that learner code defines under this name, which is not a function; None if there is none.
+        program: the learner's code after it ran.
+    """
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
     elif stopped := next(
@@ -91,9 +104,13 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Trace as ``lower`` does, but let learner code inspect layouts and values of traced arrays, see ``looks``."""
+    """Trace ``task`` and return the program, as ``lower`` does.
+
+    In addition, learner code may inspect layouts and values of traced arrays. The module ``looks`` says how.
+    """
     task = on_leaves(task, ask)
-    # Tasks of the kind "body" are only traced, even on a learner's machine, and timing calls have no data.
+    # Learner code cannot see values in a task of the kind "body" (the body of a shard_map), which is always traced, or
+    # in a timing call, which has no data.
     if ask["kind"] == "body" or "timing" in ask:
         return lower(task, ask)
     mesh = mesh_of(ask)
@@ -105,9 +122,10 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 
 
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
-    """Trace ``task``, a function of the leaves of its arguments, for the mesh and arguments in the request ``ask``.
+    """Trace ``task`` with the mesh, the shapes and the PartitionSpecs in ``ask`` (a request of the grader).
 
-    Returns the StableHLO module as MLIR bytecode.
+    ``task`` must take a flat list of arrays, as functions from ``on_leaves`` do. Returns the StableHLO module as MLIR
+    bytecode.
     """
     mesh = mesh_of(ask)
 
@@ -143,9 +161,10 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 
 
 def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
-    """Call a plain function. Return the ``value``; or ``error``, ``kinds``, ``message`` and ``line`` of an exception.
+    """Call a plain function (a task that is not traced). Return its result under the key ``value``.
 
-    ``kinds`` includes the error's base classes, because a subclass of ValueError is a ValueError.
+    If the function raises an exception, return the keys ``error``, ``kinds``, ``message`` and ``line``. ``kinds`` has
+    the names of the exception's class and its base classes, so that a check for ValueError accepts subclasses too.
     """
     try:
         return {"value": encode(task(**decode(args)))}
@@ -165,7 +184,10 @@ def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) ->
 
 
 def raw_answer(value: Any) -> Any:
-    """Return an answer as JSON: number, string, None, ``{"magnitude", "units"}`` (a pint quantity) or ``{"type"}``."""
+    """Return a learner's answer to a question as JSON: a number, a string, a bool, None or a dict.
+
+    A pint quantity becomes ``{"magnitude", "units"}``. An answer of any other type becomes ``{"type": type's name}``.
+    """
     if hasattr(value, "magnitude") and hasattr(value, "units"):
         return {"magnitude": float(value.magnitude), "units": str(value.units)}
     if value is None or isinstance(value, bool):
@@ -184,11 +206,12 @@ def raw_answer(value: Any) -> Any:
 
 
 def composed_answer(value: Any, depth: int = 0) -> Any:
-    """Return an answer with parts as JSON: lists, ``{"dict": [[key, answer], ...]}``, and ``{"spec": [...]}``.
+    """Return a learner's answer that may have parts (a list, a dict or a PartitionSpec) as JSON.
 
-    A PartitionSpec with unreduced axes is ``{"spec": [...], "unreduced": [...]}``.
-
-    All other answers are as in ``raw_answer``, but texts may be longer (``MAX_TEXT``).
+    - A dict becomes ``{"dict": [[key, answer], ...]}``.
+    - A PartitionSpec becomes ``{"spec": [...]}``, or ``{"spec": [...], "unreduced": [...]}`` if it has unreduced axes.
+    - A string is cut to MAX_TEXT characters.
+    - Any other answer without parts is converted by ``raw_answer``.
     """
     if depth > MAX_COMPOSED:
         return {"type": type(value).__name__}
@@ -205,10 +228,10 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 
 
 def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
-    """Return ``task`` as a function from the leaves of its arguments to the leaves of its result, in declared order.
+    """Wrap ``task`` so that it takes and returns arrays in flat order instead of trees (dicts, tuples) of arrays.
 
-    If no structure is declared for the result, the function returns the task's result unchanged. The function raises
-    Misfit if the structure of the result differs from the declared structure.
+    The order is that of the trees that the exercise declares. If the exercise declares no tree for the result, the
+    wrapper returns the task's result unchanged. Otherwise, it raises Misfit for a result with a different structure.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):
@@ -233,7 +256,7 @@ def _as_declared(result: Any, returns: Any) -> list[Any]:
 def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
     """Return a function ``(*args, *cotangents) -> (*results, *gradients)`` that calls and differentiates ``fn``.
 
-    Results without a cotangent are auxiliary: they are not differentiated.
+    Results for which ``ask`` has no cotangent are not differentiated.
     """
     wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
     count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]]
@@ -255,9 +278,10 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return a result's cotangent, converted to the result's type, because JAX requires that type.
+    """Return the cotangent of a result with the sharding and, for one number, the dtype of the result.
 
-    Raises Misfit for a loss that is not one number.
+    ``jax.vjp`` requires that they agree. Raises Misfit if the cotangent is one number, as for a loss, and the result
+    is not.
     """
     if jnp.shape(cotangent) == () != jnp.shape(result):
         raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")

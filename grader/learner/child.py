@@ -1,4 +1,4 @@
-"""The confined child process: load one source and answer requests to it, stage by stage."""
+"""The confined child process: load one learner's file or notebook, and answer the grader's requests."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["answer", "prepare"]
 
 
 def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> None:
-    """Load the source, which is the first input, then answer every ask (request to the source).
+    """Load the source (the learner's file or notebook), then answer every ask (request of the grader).
 
     Args:
-        read: returns the next n bytes of the input. The input is a frame (a header and bytes) with the source, then a
-            frame for each stage of asks.
-        stream: gets three kinds of output. ``started`` asks the grader to send the source, ``loaded`` says that the
-            source ran, and then come the numbered answers.
-        seconds: CPU time for loading, and for each ask.
+        read: returns the next n bytes of the input. The input consists of frames (a header and bytes). The first frame
+            has the source, and each later frame has a list of asks.
+        stream: the output. The message ``started`` asks the grader to send the source. The message ``loaded`` reports
+            that the source ran. Then each message is an answer, with the number of its ask.
+        seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).
     """
     _hide_grader()
 
@@ -50,8 +50,10 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
 
 def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
-    """Yield all asks (requests to the source), stage by stage. A stage (a list of asks) arrives in this process only
-    after the earlier stages were answered."""
+    """Yield all asks (requests of the grader) from the lists of asks in the input.
+
+    The grader sends a list only after this process has answered all asks in the earlier lists.
+    """
     while True:
         try:
             stage, _ = frames.read_frame(read)
@@ -61,10 +63,10 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _hide_grader() -> None:
-    """Replace ``grader`` by empty modules, because the package holds formulas and layouts that learners must find.
+    """Replace the package ``grader`` by empty modules, because it has formulas and layouts that students must find.
 
-    Cells of a notebook call the package's ``check`` below each exercise, and may call ``explain``, ``chip`` and
-    ``show``. In this process, these functions do nothing.
+    Notebooks call the package's function ``check`` below each exercise, and may call ``explain``, ``chip`` and
+    ``show``. In this process, these functions exist and do nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]

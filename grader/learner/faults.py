@@ -1,4 +1,4 @@
-"""A learner's error as data: its kind, one line of text for the learner, and the line of code that raised it."""
+"""Faults: errors of learner code as data, with a kind, one line of text for the learner, and the line of code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.learner.surroundings import TimeLimit
 from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
-Files = Collection[str]  # names of the learner's source texts, as in ``co_filename``
+Files = Collection[str]  # Names of the learner's files or cells, as in ``co_filename``.
 # JAX errors for code that needs the values of an array during tracing.
 CONCRETE = {
     "ConcretizationTypeError",
@@ -32,12 +32,13 @@ NEEDS_VALUES = (
 
 
 def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | None = None) -> dict[str, Any]:
-    """Describe a learner's error: its kind, one line of text, and the innermost line of the learner's code.
+    """Return a fault: an error's kind, its type, one line of text, and the line and file of learner code.
 
     Args:
-        files: the learner's files.
-        seconds: the limit of CPU time.
-        mesh: the mesh that the grader passed to the task.
+        error: the error that stopped learner code.
+        files: names of the learner's files or notebook cells.
+        seconds: the limit of CPU time. The text of a timeout states this limit.
+        mesh: the mesh that the grader passed to the task; None if the task got no mesh.
     """
     line, where = innermost(error, files)
     name = type(error).__name__
@@ -61,8 +62,10 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
 def _raised(
     error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
 ) -> tuple[str, str, str]:
-    """Return kind, type name and text of an error from the learner's code or JAX. ``place``: the error's line and
-    file."""
+    """Return the kind, the type's name and the text of an error that learner code or JAX raised.
+
+    ``place``: the line and the file of learner code where the error occurred.
+    """
     line, name = place[0], type(error).__name__
     if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
         return "missing", name, "not written yet (it raises NotImplementedError)"
@@ -85,7 +88,7 @@ def _raised(
 def unbound_axis(error: BaseException) -> str | None:
     """If JAX raised an error because a collective names an unknown axis, return this axis, else None.
 
-    For an unknown axis, JAX raises a NameError or, if JAX tracks varying axes, an assertion without a message.
+    For an unknown axis, JAX raises a NameError or, if it tracks varying axes, an AssertionError without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
@@ -109,7 +112,10 @@ def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Return a hint if the task uses a mesh of its own and the error is about meshes, specs or devices, else ''."""
+    """Return a hint if the task uses another mesh than ``given`` and the error is about meshes, specs or devices.
+
+    Otherwise, return ''.
+    """
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""

@@ -1,4 +1,4 @@
-"""LEARNER PYTHON RUNS HERE: a source is executed chunk by chunk, and its definitions are kept."""
+"""LEARNER PYTHON RUNS HERE: execute a source (a learner's file or notebook), and keep its definitions."""
 
 from __future__ import annotations
 import __future__
@@ -27,14 +27,14 @@ class LoadedSource:
 
     Attributes:
         space: the namespace in which the chunks ran, and in which the chunks' functions look names up.
-        states: for every chunk, the namespace after the chunk ran, and whether a mesh was set.
-        faults: errors that stopped chunks, and missing modules (kind ``absent``).
-        files: the chunks' code by name.
+        states: for every chunk, the namespace after the chunk ran, and whether a mesh was then set (``jax.set_mesh``).
+        faults: errors that stopped chunks, and imports of missing modules (kind ``absent``).
+        files: the code of each chunk, by the chunk's name.
     """
 
     def __init__(self) -> None:
         module = types.ModuleType("submission")
-        sys.modules["submission"] = module  # a dataclass looks up the module that defines it
+        sys.modules["submission"] = module  # ``dataclasses`` looks up a class's module there
         self.space: dict[str, Any] = module.__dict__
         self.states: dict[str, tuple[dict[str, Any], bool]] = {}
         self.faults: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ class LoadedSource:
 
     @contextlib.contextmanager
     def imports(self) -> Iterator[None]:
-        """Give learner code stand-ins for missing modules in the block. ``faults`` lists each missing module once."""
+        """Give learner code stand-ins for missing modules during the block. Add one fault for each such module."""
 
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
@@ -57,12 +57,12 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """Return the namespace in which to answer ``ask`` (a request to the source), and whether a mesh was set.
+        """Return the namespace in which to answer ``ask`` (a request of the grader), and whether a mesh was set.
 
         Return None for a source without chunks. Otherwise, choose the namespace by these rules:
 
-        - Use the state after the chunk ``ask["after"]``, after which the learner checks the exercise.
-        - If a later chunk redefines the task, use the state after the last definition.
+        - ``ask["after"]`` names the chunk in which the notebook checks the exercise. Use the state after this chunk.
+        - If a later chunk defines the task again, use the state after the task's last definition.
         - If the notebook never checks the exercise, use the state after the last chunk.
         """
         names, after = list(self.states), ask.get("after")
@@ -77,12 +77,12 @@ class LoadedSource:
 def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
 
-    As in a notebook, a chunk that raises an error keeps its definitions before the error, and later chunks still run.
-    The caller must be inside ``tolerant_jax``.
+    As in a notebook, if a chunk raises an error, its definitions before the error remain, and later chunks still run.
+    Call this function only inside the context manager ``tolerant_jax``.
     """
     program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
-        jax.devices()  # start the backend first, because the file may change the number of devices
+        jax.devices()  # start the backend before the source can change the number of devices
     with mesh_contexts_left(), program.imports():
         for name, text in source["chunks"]:
             program.files[name] = text
@@ -98,10 +98,11 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
 
 
 def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
-    """Return a namespace's snapshot with copied lists, dicts and sets, so that later cells cannot change the snapshot.
+    """Return a copy of a namespace with copied lists, dicts and sets, so that later cells cannot change the copy.
 
     Args:
-        most: items to copy in total. Further items, and items nested more than eight levels deep, are not copied.
+        most: the maximum number of items to copy, over all lists, dicts and sets. Lists, dicts and sets beyond this
+            limit, or nested more than eight levels deep, are not copied: the returned namespace shares them.
     """
     copies: dict[int, Any] = {}
     left = most

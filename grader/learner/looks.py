@@ -1,9 +1,12 @@
-"""Inspecting an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
+"""Let learner code inspect traced arrays: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
-A traced array has a shape and a dtype, but no layout and no values. Learners who call the function on sharded arrays
-see layouts and values. So if learner code inspects a traced array, the program up to this array runs on made-up inputs,
-with the layouts that the grader requests. Learner code gets the result, which has a real layout and made-up values. The
-program must not depend on made-up values. To detect a dependence, the task is traced again with other made-up inputs.
+A traced array has a shape and a dtype, but no layout and no values. A learner who calls the task with sharded arrays,
+without the grader, sees layouts and values. So if learner code inspects a traced array, this module computes the array:
+it runs the steps of the program up to the array on random inputs with the shardings that the grader requests. Learner
+code gets the computed array, whose layout is right and whose values are made up.
+
+The traced program must not depend on made-up values. To detect a dependence, this module traces the task twice, with
+different random inputs, and compares the programs.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from jax.core import Tracer, eval_jaxpr
 
 from grader.wire.limits import MAX_LOOKS
 
-# Attributes of a computed array besides shape and dtype. All attributes that are not in LAYOUT show values.
+# Properties (ATTRIBUTES) and methods (CALLED) of a computed array that a traced array lacks. Those in LAYOUT show only
+# the layout, all others show values.
 ATTRIBUTES = {
     "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards",
     "global_shards",
@@ -35,14 +39,14 @@ LAYOUT = {
 
 
 class ArrayRead(BaseException):
-    """Stops a trace where learner code inspects an array that has not been computed yet."""
+    """Raised to stop a trace where learner code inspects an array that has not been computed yet."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
 
 
 class ValueDependent(Exception):
-    """The program depends on made-up values, which learner code first inspected at ``line`` of ``file``."""
+    """The traced program depends on made-up values. Learner code first inspected values at ``line`` of ``file``."""
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class ValueDependent(Exception):
 class Looks:
     """Learner code's inspections of arrays, in order, while one task is traced on one mesh.
 
-    ``shown``: the array that each inspection returns; None if the inspection raises JAX's own error.
+    ``shown``: for each inspection, the computed array that learner code gets; None if JAX itself must respond.
     """
 
     def __init__(self, files: Collection[str]) -> None:
@@ -63,9 +67,9 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Wrap ``task`` to record the JAX trace of its arguments.
+        """Wrap ``task`` to record the JAX trace to which its arguments belong, for ``look``.
 
-        Arrays in an inner jit or shard_map belong to a different trace, which is not recorded.
+        Arrays in an inner jit or shard_map belong to other traces, so ``look`` lets JAX respond to their inspection.
         """
 
         def watched(*args: Any, **static: Any) -> Any:
@@ -76,7 +80,7 @@ class Looks:
         return watched
 
     def look(self, array: Any, *, values: bool) -> Any:
-        """Return the computed array that learner code gets when it inspects ``array``; None to let JAX respond."""
+        """Return the computed array that learner code gets when it inspects ``array``; None if JAX must respond."""
         place = self._learners_line()
         if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
             return None
@@ -123,7 +127,7 @@ def settled(
     Raises ValueDependent.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # trace twice from this one line, because programs record the lines of their callers
+    for sign in (1, -1):  # one line calls both traces, because a program records its callers' lines
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:
@@ -169,7 +173,7 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
             return so_far.evaluated(made, arrays)
         except Exception:
             return jax.jit(until_the_look)(*arrays)
-    except Exception:  # the trace of the whole program reports this fault
+    except Exception:  # the error occurs again while the whole program is traced
         return None
 
 
@@ -202,7 +206,11 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return random values for an argument. ``sign`` -1 gives floats other signs and scales, and other integers."""
+    """Return random values for an argument.
+
+    ``sign`` is 1 or -1. The floats for -1 have the opposite signs of the floats for 1, and other magnitudes. Integers
+    are 0 or 1, drawn separately for each ``sign``.
+    """
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
@@ -212,7 +220,7 @@ def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
 
 # -- replacements for JAX ----------------------------------------------------------------------
 
-_now: list[Looks] = []  # active inspections, innermost last
+_now: list[Looks] = []  # the tasks that are being traced, innermost last
 
 
 @contextlib.contextmanager
@@ -263,9 +271,9 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """Return a ``jax.device_get`` that replaces each traced array by the array computed for it, if there is one.
+    """Return a variant of ``jax.device_get`` that replaces each traced array by its computed array, if there is one.
 
-    JAX's original function does not suffice: it reads arrays inside JAX's code, where ``look`` returns None.
+    JAX's own function does not suffice: it reads arrays inside JAX's code, where ``look`` returns None.
     """
 
     def get(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The surroundings of learner code: a time limit, and preparations made once for all child processes."""
+"""The process around learner code: a time limit, and work that is done once, before child processes are forked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.wire.limits import KERNEL_SECONDS
 
 
 class TimeLimit(BaseException):
-    """Raised inside learner code when the time is over; ``except Exception`` does not catch a BaseException."""
+    """Raised inside learner code when its time is over. An ``except Exception`` does not catch this BaseException."""
 
 
 @contextlib.contextmanager
@@ -62,9 +62,9 @@ def counted_seconds(begun: os.times_result) -> float:
 
 
 def prepare() -> None:
-    """Prepare the process from which children are forked, so that the children start prepared.
+    """Make an MLIR context and trace a small program, so that forked child processes need not do this work.
 
-    This function starts no backend and no thread, because backends and threads do not survive a fork.
+    This function starts no JAX backend and no thread, because backends and threads do not survive a fork.
     """
     share_ir_context()
     mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
@@ -77,7 +77,7 @@ def prepare() -> None:
 def share_ir_context() -> None:
     """Use one MLIR context for all programs of a process: making a context takes longer than tracing a small program.
 
-    Call this function only in processes that end with their submission, because a context keeps every program. If JAX
+    A context keeps every program in memory, so each process that traces programs must end after one submission. If JAX
     lacks ``make_ir_context``, this function does nothing, and each program has its own context.
     """
     from jax._src.interpreters import mlir

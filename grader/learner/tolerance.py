@@ -20,10 +20,11 @@ from grader.learner import looks
 
 @contextlib.contextmanager
 def tolerant_jax() -> Iterator[None]:
-    """During the block, make left-over prints harmless, old names of JAX usable, and changes of settings ineffective.
+    """Ignore debug prints and changes of JAX's settings during the block, and accept names that JAX has removed.
 
-    Errors keep JAX's own frames, from which ``unbound_axis`` reads the details of an assertion. Enter this context once
-    for all requests to a source, because replacing and restoring parts of JAX takes a twentieth of a trace's time.
+    Tracebacks keep the stack frames of JAX, from which ``faults.unbound_axis`` reads the details of an assertion. Enter
+    this context only once per source (a learner's file or notebook), because entering and leaving take a twentieth of
+    the time of a trace.
     """
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
@@ -40,7 +41,7 @@ def tolerant_jax() -> Iterator[None]:
 
 
 def stand_ins() -> Iterator[tuple[Any, str, Any]]:
-    """Yield (owner, name, replacement). Some of the names are names that JAX removed and old code uses."""
+    """Yield (owner, name, replacement) for each attribute of JAX to replace, or to add if JAX has removed it."""
     # These functions call the host, which is impossible in an exported program.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
@@ -49,7 +50,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # JAX refuses these settings once devices exist. In this process, devices exist before learner code runs.
+    # A learner's setting would change later traces, and JAX refuses some of these calls once devices exist.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing
@@ -68,7 +69,7 @@ def _nothing(*args: Any, **options: Any) -> None:
 
 
 def _known_setting(config: Any, name: str, value: Any) -> None:
-    """Ignore a learner's change of a JAX setting. As in JAX, an unknown name raises AttributeError."""
+    """Ignore a learner's change of a JAX setting. Like JAX, raise AttributeError for an unknown setting."""
     if name not in config.values:
         raise AttributeError(f"Unrecognized config option: {name}")
 
@@ -96,10 +97,10 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Let a JAX function run under the ``jax.jit`` that the grader adds, where JAX itself would raise an error.
+    """Wrap a JAX function that JAX refuses to run inside a ``jax.jit``, because the grader puts each task into one.
 
-    Inside a shard_map, the function still raises JAX's error, because a mesh whose axes are not manual would be wrong
-    there.
+    Inside a shard_map, the wrapped function still raises JAX's error, because there it would set or return a mesh
+    without manual axes.
     """
 
     @functools.wraps(own)

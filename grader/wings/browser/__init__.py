@@ -1,4 +1,5 @@
 """``watch --browser``: a page with the exercise, the checks, and pictures of the learner's own program.
 
-This wing converts the state of ``watch`` and the facts of ``explain`` to HTML for one browser on this machine.
+The command ``watch`` checks an exercise whenever its file changes, and ``explain`` shows facts about a traced program.
+This wing shows the results of both commands as HTML, to one browser on this machine.
 """

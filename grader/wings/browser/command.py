@@ -15,16 +15,17 @@ PACKAGES = ("markdown_it", "starlette", "uvicorn")
 
 
 def page(session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> WatchLoop:
-    """Return an event loop for ``watch`` that also serves a page to the browser.
+    """Return the event loop of ``watch``, which also serves a page to the browser.
 
     Args:
-        make: makes the grader.
+        session: the exercises, and the state of the current exercise.
+        make: returns a new grader.
         console: the terminal.
         port: the page's port; 0 for any free port.
         at: the page's address in the browser if the browser uses a proxy, else "".
 
     Raises:
-        WingError: the extra is not installed, or the port or address cannot be used.
+        WingError: a package of the extra ``browser`` is not installed, or the port or address cannot be used.
     """
     try:
         from grader.wings.browser.loop import PageLoop

@@ -1,4 +1,7 @@
-"""The event loop of ``watch --browser``. The page shows every change, and buttons on the page work like keys."""
+"""The event loop of ``watch --browser``.
+
+The page shows each change of the state. Buttons on the page work like keys in the terminal.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class PageScreen(Screen):
     """A screen that draws on the terminal and updates the page.
 
     Attributes:
-        shown: the page's state that is not part of the session.
+        shown: what the page shows in addition to the state of ``watch``, such as the program that the learner chose.
     """
 
     def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:
@@ -56,7 +59,7 @@ class PageScreen(Screen):
 
     def still(self, name: str) -> None:
         super().still(name)
-        self._status("still at work; save again to stop a loop that does not end", busy=True)
+        self._status("still checking; save the file again to stop an endless loop", busy=True)
 
     def say(self, text: str) -> None:
         super().say(text)
@@ -79,7 +82,7 @@ class PageScreen(Screen):
 
 
 class PageLoop(WatchLoop):
-    """The event loop with a page. The server of the page runs from ``run`` until ``close``."""
+    """The event loop of ``watch`` with a page. The page's server runs from the call of ``run`` until ``close``."""
 
     screen: PageScreen
 
@@ -107,7 +110,10 @@ class PageLoop(WatchLoop):
     # Threads of the page's server call ``act`` and ``timeline``.
 
     def act(self, name: str, value: str) -> bool:
-        """Queue the action of the page's button ``name``. Return False if the page has no such button."""
+        """Queue the action of the page's button ``name``. Return False if the page has no such button.
+
+        ``value``: the number of the program for the button "program", or a slice for the button "slice".
+        """
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,
             "next": lambda: self._move(1),
@@ -136,7 +142,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return the work to do while the checker is idle: make the page's pictures, else the work of ``WatchLoop``."""
+        """Return the next work while no check is running: first the page's pictures, then the work of ``WatchLoop``."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:
@@ -164,6 +170,6 @@ class PageLoop(WatchLoop):
 
 
 def can_open() -> bool:
-    """Return True if a graphical browser can start here. A text browser would cover the terminal's screen."""
+    """Return True if this machine can show a graphical browser. A text browser would cover the terminal's screen."""
     windows = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return bool(windows or os.environ.get("BROWSER"))

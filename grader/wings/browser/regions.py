@@ -1,4 +1,4 @@
-"""The page's parts as HTML, by name. Each change calls the listeners."""
+"""The page's parts as HTML, by name. A change of a part calls all functions that listen for changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Regions:
             one()
 
     def since(self, number: int) -> tuple[int, dict[str, str]]:
-        """Return the number of the last change, and the parts that changed after the change with this number."""
+        """Return the number of the last change, and the parts that changed after change ``number``."""
         with self._lock:
             return self._number, {name: self._texts[name] for name, at in self._changed.items() if at > number}
 

@@ -2,7 +2,8 @@
 
 Every answer forbids scripts, styles and connections from other servers. A request must name this server in its Host
 header, so a foreign page cannot send requests through a host name that resolves to this machine. A request that changes
-state must come from this page. If the browser names the page that sent a request, the server refuses all other pages.
+state must say in its Origin header that this page sent it. If the browser says that another page sent a request, the
+server refuses the request, except for a request that opens this page.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ HEADERS = {
     "x-accel-buffering": "no",  # without this header, proxies such as nginx delay events
 }
 SCRIPTS = (STATIC / "page.js", CORE / "player.js")
-KEEP_ALIVE = 15.0  # if nothing changes for this many seconds, the stream of events sends an empty comment
-LARGEST = 1000  # the body of an HTTP request has at most this many bytes
+KEEP_ALIVE = 15.0  # If nothing changes for this many seconds, the stream of events sends an empty comment.
+LARGEST = 1000  # The body of an HTTP request has at most this many bytes.
 WIDTHS = (300.0, 12_000.0)
 
 
@@ -51,6 +52,7 @@ class Guard:
     """Refuse requests that do not come from the page, and add ``HEADERS`` to every answer.
 
     Args:
+        app: the application that answers all allowed requests.
         at: the address of a proxy through which the browser reaches the page, or "". Requests may name the proxy in
             the Host header.
     """
@@ -93,6 +95,7 @@ class Server:
     """Serves the page in a thread of its own.
 
     Args:
+        regions: the page's parts.
         act: called with a button's name and value; returns False if the page has no such button.
         timeline: returns the timeline as HTML for a width in pixels.
         port: the port to listen on; 0 for any free port.
@@ -123,11 +126,11 @@ class Server:
         self._thread.start()
 
     def once(self) -> str:
-        """Return an address that works only once, because other users can see the browser's command line."""
+        """Return an address for the browser's command line, which other users can see. It works only once."""
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End all answers in progress, and the server's thread."""
+        """End all answers in progress, and end the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:
@@ -161,7 +164,7 @@ class Server:
             width = float(request.query_params["width"])
         except (KeyError, ValueError):
             return PlainTextResponse("width: a number of pixels\n", 400)
-        # In this order of arguments, NaN gives the smallest width.
+        # With the arguments in this order, a width of NaN becomes the smallest width.
         return HTMLResponse(self._timeline(min(WIDTHS[1], max(WIDTHS[0], width))))
 
     async def _acted(self, request: Request) -> Response:

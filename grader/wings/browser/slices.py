@@ -1,4 +1,4 @@
-"""The slices on which the page can lay out programs."""
+"""The slices for which the page can show timelines of programs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ SLICES = tuple(
 
 
 def fitting(mesh: Mapping[str, int]) -> list[str]:
-    """Return the slices in SLICES on which this mesh can be placed."""
+    """Return the slices in SLICES whose devices can form this mesh. ``mesh``: axis sizes."""
     return [name for name in SLICES if _fits(name, mesh)]
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the first slice on which a mesh of the exercise can be placed; '' if there is none."""
+    """Return the slice for an exercise's timelines if the learner chooses none: the first that fits one of its meshes.
+
+    Return '' if no slice fits.
+    """
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 

@@ -19,7 +19,7 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 def as_html(text: str) -> Markup:
     """Return Markdown as HTML. Each table has its own box, so that a wide table scrolls."""
     made = _MARKDOWN.render(text)
-    made = made.replace("<th></th>", "<td></td>")  # an empty <th> heads no column
+    made = made.replace("<th></th>", "<td></td>")  # an empty <th> is no heading of a column
     return Markup(made.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>"))
 
 

@@ -1,4 +1,4 @@
-"""Render the page's parts as HTML, from the session of ``watch`` and the facts of ``explain``."""
+"""Render the page's parts as HTML, from the state of ``watch`` and the facts of ``explain`` about programs."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 @dataclass
 class Shown:
-    """The page's state that is not part of the session.
+    """What the page shows in addition to the state of ``watch`` (the session).
 
     Attributes:
         status: a line about the last check.
         busy: True while a check is running.
-        on: the slice that the learner chose for timelines; "" for the usual slice.
-        exercise, source: the exercise and the source of the programs.
+        on: the slice that the learner chose for timelines; "" for the slice from ``usual_slice``.
         programs: the programs that ``explain`` could trace.
+        exercise, source: the exercise and the learner's code from which ``programs`` were traced.
         problem: the reason why there are no programs.
         chosen: the index in ``programs`` of the program that the page draws.
-        slices: the slices on which this program's mesh can be placed.
+        slices: the slices whose devices can form the mesh of the chosen program.
     """
 
     status: str = ""
@@ -56,7 +56,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. If the chosen program's name is still there, keep the choice; else choose the first."""
+        """Replace the programs. If a new program has the name of the chosen program, choose it, else the first."""
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
@@ -96,7 +96,7 @@ def whole_page(regions: dict[str, str]) -> str:
 
 
 def render(session: WatchSession, shown: Shown) -> dict[str, str]:
-    """Return the page's parts by name."""
+    """Return the page's parts as HTML, by name."""
     report = seen_by("student", session.report) if session.report else None
     about: dict[str, Any] = {"session": session, "exercise": session.exercise, "shown": shown, "report": report}
     failure = first_failure(report) if report else None
@@ -136,7 +136,7 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
 
 
 def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
-    """Return (name, lines as HTML) for each chunk of the source. Characters that change how text is shown are removed.
+    """Return (name, lines as HTML) for each file or notebook cell of the source, without invisible characters.
 
     Long lines and long files are cut, because a browser would need seconds to draw them.
     """

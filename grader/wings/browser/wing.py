@@ -1,4 +1,4 @@
-"""The wing of ``watch --browser``."""
+"""An optional part of the grader: the option ``watch --browser``."""
 
 from __future__ import annotations
 

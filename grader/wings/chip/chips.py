@@ -1,4 +1,7 @@
-"""The compiler's schedules of one exercise's functions, beside the timelines of ``grader.clock``."""
+"""The TPU compiler's schedules of one exercise's functions, and the timelines that ``grader.clock`` computes for them.
+
+``grader.clock`` is the course's own model of a program's time on a slice.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,11 @@ from grader.wire.schedule import Instruction, Schedule
 
 @dataclass(frozen=True)
 class Asked:
-    """The programs to compile: a request for each pair of call and mesh that fits the slice.
+    """The programs to compile.
 
-    ``left_out``: for each pair that does not fit, a line for the user.
+    Attributes:
+        asks: a request for each declared call of a task on each mesh that fits the slice.
+        left_out: lines for the user about calls and meshes that were left out.
     """
 
     asks: list[Ask]
@@ -44,9 +49,13 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """Return requests for the calls of an exercise, or of one task, on a slice.
+    """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
     If some calls are timing calls, return only requests for these calls. Raises CourseError if no call fits the slice.
+
+    Args:
+        mesh: a mesh in place of the declared meshes, or None.
+        dims: sizes in place of declared sizes.
     """
     calls = calls_of(exercise, task)
     timed = [call for call in calls if call.timing]
@@ -58,7 +67,9 @@ def asked(
         left_out = [line for line in left_out if "devices" not in line]
     else:
         try:
-            placed(on, mesh)  # raises ValueError if the mesh does not fit the slice; a chip may have two devices
+            placed(
+                on, mesh
+            )  # raises ValueError if the mesh does not fit the slice, whose chips may have two devices each
         except ValueError as error:
             raise CourseError(str(error)) from None
     return Asked(list({ask.same: ask for ask in asks}.values()), left_out)
@@ -82,11 +93,12 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 def on_chips(
     grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
 ) -> tuple[list[OnChip], list[str]]:
-    """Return the compiled program of each request, and notes on errors that stopped the source while it was loaded.
+    """Return the compiled program of each request, and notes on errors while the source was loaded.
 
     Args:
-        grader: needs a compiler for this slice, unless ``shipped`` has all programs.
-        shipped: programs that were compiled before, if the source is a solution of the course.
+        grader: must have a compiler for this slice, unless ``shipped`` has all programs.
+        source: the file or notebook that defines the functions to compile.
+        shipped: earlier compilations of the course's solutions, if ``source`` is a solution; else None.
     """
     with grader.workers() as workers:
         answered, notes = collect(workers, source, list(asks))
@@ -114,9 +126,9 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return an earlier compilation, or None if its program differs from the program of ``seen``.
+    """Return the earlier compilation ``made``, or None if it was made from another program than the one in ``seen``.
 
-    If lines of the source have moved since the compilation, the result has no line numbers.
+    If lines of the source have moved since this compilation, the result has no line numbers.
     """
     if not isinstance(made, Schedule):
         return made
@@ -134,7 +146,7 @@ def _without_lines(instructions: Iterable[Instruction]) -> tuple[Instruction, ..
 
 
 def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
-    """Add the schedule and its timeline, or the reason for a missing timeline."""
+    """Return ``about`` with the compiler's schedule, and with its timeline or the reason why it has none."""
     try:
         line = replayed(schedule, placed(about.on, about.mesh))
     except Untimed as error:
@@ -151,7 +163,10 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return a text on the step times with the clock's two profiles, and why they differ; '' if they are equal."""
+    """Return a text that compares the two step times that the clock computes with its two profiles.
+
+    The profiles say which kinds of collectives can overlap with compute. Return '' if the step times are equal.
+    """
     if timing is None:
         return ""
     return profiles_text(clock, laid_out(seen.operations, replace(timing, profile=other_profile(clock))))

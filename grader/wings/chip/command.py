@@ -1,4 +1,4 @@
-"""The command ``chip``: a TPU compiler's schedule of a function, without a TPU."""
+"""The command ``chip``: show the TPU compiler's schedule of a function, without a TPU."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def chip(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile a function for a TPU slice, without a TPU, and draw the compiler's schedule beside the clock's.
+    """Compile a function for a TPU slice, without a TPU. Draw the compiler's schedule and the course's own timeline.
 
-    This compiles my function if I have written any of it, else the solution's, if the solutions are here. Nothing is run.
+    The function is mine if I have written a part of it, else the solution's, if this course has the solutions. The
+    compiled program does not run.
     """
     place = slice_of(on)
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
@@ -62,7 +63,7 @@ def chip(
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
     shipped = shipped_of(found, asked.asks, place, solution)
     compiler = None if shipped else TpuCompiler(found, tier, place)
-    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, seconds for each; a minute for a large one"
+    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, each takes seconds, and a large one a minute"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
@@ -79,9 +80,10 @@ def chip(
 
 
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
-    """Return earlier compilations if this machine has no compiler, else None.
+    """Return the compilations in the course's files if this machine has no TPU compiler; None if it has one.
 
-    Raises CourseError if this machine has no compiler and a program was not compiled earlier.
+    Raises CourseError if this machine has no TPU compiler and the course's files lack a requested program. The files
+    have only programs of solutions.
     """
     problem = compiler_problem()
     if not problem:
@@ -94,7 +96,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Return an HTML page of compiled programs: facts, the compiler's and the clock's timeline, their differences."""
+    """Return an HTML page of compiled programs: facts, timelines by the compiler and the clock, their differences."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

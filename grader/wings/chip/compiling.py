@@ -1,4 +1,7 @@
-"""Compile programs in a confined worker, for chips that this machine need not have. Results are cached by content."""
+"""Compile programs in a sandboxed worker process, for TPU chips that this machine need not have.
+
+Results are cached by the content of the program and all settings of the compilation.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,10 @@ from grader.wire.text import closest
 
 OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # oldest supported and first untested version of libtpu, as in pyproject.toml
 INSTALL = wing.install("[tpu]")
-# The compiler may use at least this many MiB of address space, and this many CPU seconds for one program.
+# The compiler's limit of address space is this many MiB, or the course's limit if that is larger. The compiler may use
+# this many CPU seconds for one program.
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0
-FORM = 3  # cached results of other versions are ignored
+FORM = 3  # version of the format of cached results; results in other formats are ignored
 
 
 # Settings that keep libtpu from looking for a TPU.
@@ -59,7 +63,7 @@ SETTINGS = {
 
 
 def extra() -> Extra:
-    """Return the additional access of the process that compiles: the compiler's files and environment variables."""
+    """Return what the sandbox must allow the compiling process: the compiler's files and environment variables."""
     return Extra(
         rooms=("wings/chip/inside",),
         serves="grader.wings.chip.inside.serve",
@@ -101,9 +105,10 @@ def can_compile_for(chip: str) -> list[str]:
 def slice_of(text: str) -> Slice:
     """Return a slice that programs can be compiled for.
 
-    The chip's name can be the name in the hardware table, Google's name, or libtpu's name.
+    ``text`` has the form ``v5e:2x4``. The chip's name can be the name in the hardware table, Google's name, or libtpu's
+    name.
 
-    Raises CourseError with one line and a similar name if there is no such slice.
+    Raises CourseError if there is no such slice. The message is one line and suggests a slice with a similar name.
     """
     try:
         on = Slice.of(slice_name(text))
@@ -115,7 +120,7 @@ def slice_of(text: str) -> Slice:
 
 
 def _near(text: str) -> str:
-    """Return a hint at a similar slice of the same chip, or ''."""
+    """Return text that suggests a similar slice of the chip that ``text`` names, or ''."""
     try:
         name = slice_name(text)
     except ValueError:
@@ -126,9 +131,10 @@ def _near(text: str) -> str:
 
 
 def topology_of(place: Placement) -> dict[str, Any]:
-    """Return a slice for libtpu: its name, options, and each device's chip coordinates in mesh order.
+    """Return what libtpu needs to know about a slice: its name, options, and the coordinates of devices, in mesh order.
 
-    If chips have several devices, a fourth number is the device's index within its chip.
+    A device's coordinates are those of its chip. If chips have several devices, a fourth number is the device's index
+    within its chip.
     """
     shape, core = place.slice.shape, core_of(place.slice.chip)
     order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu puts axes of size 1 last
@@ -141,7 +147,7 @@ def topology_of(place: Placement) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Key:
-    """Everything that a compilation depends on."""
+    """Everything that a compilation depends on: the program, and ``about``, a JSON text of all other inputs."""
 
     about: str
     program: bytes
@@ -154,7 +160,10 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return SHA-256 over the code (by ``code_of``) that canonicalizes programs and reads compiled programs."""
+    """Return SHA-256 over the grader's code on which cached results depend.
+
+    This code prepares programs for the compiler and reads compiled programs. ``code_of`` ignores its comments.
+    """
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]
@@ -175,10 +184,10 @@ class TpuCompiler:
     """Compiles programs for one slice, in a worker that starts on the first use.
 
     Args:
-        course: sets the limits. tier: isolation of the worker. on: the slice.
+        course: the course, with limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
         cache: the cache of results; by default the cache in the user's folder, which ``close`` closes.
-        worker: a worker shared with compilers for other slices; by default a new worker.
-        remember: whether to cache results if no ``cache`` is given.
+        worker: the worker process, which may serve compilers for several slices; by default a new worker.
+        remember: whether to use the default cache if no ``cache`` is given.
     """
 
     def __init__(
@@ -205,7 +214,7 @@ class TpuCompiler:
             self._own.close()
 
     def fits(self, ask: Ask) -> str:
-        """Return why the mesh of a request does not fit on the slice, or '' if it does."""
+        """Return the reason why the mesh of a request does not fit on the slice; '' if it fits."""
         try:
             placed(self.on, ask.mesh)
         except ValueError as error:
@@ -215,7 +224,11 @@ class TpuCompiler:
     def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
         """Return the worker's answer for a program, or None if the mesh does not fit on the slice.
 
-        The result is None for a request with hidden inputs, because only the program for public inputs is compiled.
+        The result is also None for a request with hidden inputs, because only programs for public inputs are compiled.
+
+        Args:
+            request: the request ``ask`` as JSON data.
+            program: the traced program as MLIR bytecode.
         """
         if ask.secret or self.fits(ask):
             return None
@@ -241,7 +254,7 @@ class TpuCompiler:
         return answer if _readable(answer) else None
 
     def _compile(self, asked: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-        """Compile a program. If the worker dies, but not by a timeout, try again once in a new worker."""
+        """Return the worker's answer for a program. If the worker dies, try again once, except after a timeout."""
         if problem := compiler_problem():
             raise NoCompiler(problem)
         reason = words = ""
@@ -257,7 +270,10 @@ class TpuCompiler:
 
 
 def compile_program(worker: Worker, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """Return the compiler's answer for one program. The worker must have the access ``extra``. Raises WorkerDied."""
+    """Return the compiler's answer for one program. The worker must have the access that ``extra`` returns.
+
+    Raises WorkerDied.
+    """
     worker.await_ready()
     seconds = worker.limits.run_seconds
     worker.send(b"!" + frames.pack({"ask": ask, "on": on, "seconds": seconds}, [program]))
@@ -270,7 +286,7 @@ def _versions() -> dict[str, str]:
 
 
 def lasts(answer: dict[str, Any]) -> bool:
-    """Return whether an answer can be cached: it is valid, and neither a grader fault nor a timeout."""
+    """Return whether an answer can be cached: it is valid, and reports neither an error in the grader nor a timeout."""
     return "broken" not in answer and answer.get("fault", {}).get("kind") != "timeout" and _readable(answer)
 
 
@@ -290,12 +306,12 @@ def _readable(answer: Any) -> bool:
     return isinstance(answer.get("fault"), dict) or "broken" in answer
 
 
-# -- the course's own, which are shipped ------------------------------------------------------
+# -- compilations in the course's files -------------------------------------------------------
 
 
 @dataclass
 class Shipped:
-    """Compilations of the course's own references, as written by ``docs/make_chip_tables.py``.
+    """Compilations of the course's own solutions, which ``docs/make_chip_tables.py`` writes into the course's files.
 
     Attributes:
         made: a schedule or a fault for each name that ``name_of`` returns.
@@ -305,7 +321,7 @@ class Shipped:
 
     @classmethod
     def of(cls, course: Course) -> Shipped:
-        """Return the compilations that the course's files include; empty if there are none or they cannot be read."""
+        """Return the compilations in the course's files; empty if there are none or the file cannot be read."""
         path = course.root / SHIPPED
         try:
             data = json.loads(lzma.decompress(path.read_bytes()))

@@ -1,4 +1,4 @@
-"""``chip`` for a notebook, for the definitions in its cells."""
+"""The function ``chip`` for notebooks, which compiles functions that the notebook's cells define."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def chip(
 
     Args:
         name: the exercise, or one of its tasks.
-        on: the slice, "v5e:2x4".
-        namespace: where the exercise's tasks are defined; by default the caller's globals.
-        mesh, dims: replace the exercise's mesh and sizes. Nothing runs, so sizes may be as large as in papers.
+        on: the slice, such as "v5e:2x4".
+        namespace: the namespace that defines the exercise's tasks; by default the caller's globals.
+        mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so sizes as in papers work.
     """
     from rich.console import Console
 

@@ -1,4 +1,7 @@
-"""Facts about a program as a chip's compiler schedules it: overlap, times, memory, and differences from the clock."""
+"""Facts about a program that the TPU compiler scheduled: overlap, times, memory, and differences from the clock.
+
+The clock is ``grader.clock``, the course's own model of a program's time on a slice.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from grader.reports import points
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 
-OVERLAPPED = 0.9  # a collective counts as overlapped if at least this fraction of its time overlaps with compute
-FACTOR = 10  # if one time is more than FACTOR times another time, their difference is not shown as a percentage
-# Larger differences between compiler and clock are reported: in the step's time, in the overlapped part of the
-# communication, and in the memory. All are fractions.
+OVERLAPPED = 0.9  # A collective counts as overlapped if at least this fraction of its time overlaps with compute.
+FACTOR = 10  # If one time is more than FACTOR times another time, their difference is not shown as a percentage.
+# Differences between compiler and clock that exceed these fractions are reported: in the step's time, in the overlapped
+# part of the communication, and in the memory.
 STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25
 
 
@@ -28,14 +31,14 @@ class OnChip:
     """One task on one mesh, compiled for a slice.
 
     Attributes:
-        on: the slice, "v5e:2x4".
+        on: the slice, such as "v5e:2x4".
         schedule: the compiler's schedule. timeline: the schedule with times. unreplayed: the reason if ``timeline`` is
             None.
         clock: the timeline that ``grader.clock`` computes for the slice. untimed: the reason if ``clock`` is None.
-        profiles: text that compares the clock's step times with the profile "ideal" and with the chip's profile; empty
-            if the times are equal.
-        source: the collectives as written in the program.
-        fault: why nothing was compiled.
+        profiles: text that compares the two step times that the clock computes with its profile "ideal" and with the
+            chip's profile; empty if the times are equal.
+        source: the collectives of the program before its compilation.
+        fault: the reason why the program was not compiled, else None.
     """
 
     exercise: str
@@ -61,14 +64,17 @@ class OnChip:
 
     @property
     def lines(self) -> dict[str, Timeline]:
-        """The available timelines, by a name that says who made each: the compiler or the clock."""
+        """The available timelines, by a text that says where they come from: the compiler or the clock."""
         found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
         return {name: line for name, line in found.items() if line is not None}
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Collectives of one kind: the number of runs, and of runs that are overlapped with kernels."""
+    """Collectives of one kind, such as all-gathers.
+
+    ``runs``: how often they run. ``overlapped``: how many of these runs overlap with compute. ``share``: their times.
+    """
 
     kind: str
     runs: int
@@ -77,7 +83,7 @@ class Counted:
 
 
 def counted(line: Timeline) -> list[Counted]:
-    """Return the numbers of collectives of each kind, in the order in which kinds occur."""
+    """Return the counts for each kind of collective in a timeline, in the order in which the kinds first occur."""
     found = []
     for kind, share in line.shares().items():
         of = [c for c in line.collectives if c.kind == kind]
@@ -87,7 +93,7 @@ def counted(line: Timeline) -> list[Counted]:
 
 
 def overlap_text(one: Counted) -> str:
-    """Return text on a kind of collective: the overlapped part of its time, and how many runs overlap almost fully."""
+    """Return a text on one kind of collective: the overlapped part of its time, and how many runs overlap."""
     share = one.share
     part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)} ({share.part:.0%})"
     return f"{part}; {one.overlapped} of these {one.runs} collectives overlap with compute for at least {OVERLAPPED:.0%} of their time"
@@ -126,12 +132,12 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
 
 
 def differences(about: OnChip) -> list[str]:
-    """Return lines about large differences between the compiler's schedule and the timeline of ``grader.clock``."""
+    """Return lines of text about large differences between the compiler's schedule and the clock's timeline."""
     return [*_kinds_apart(about), *_times_apart(about), *_memory_apart(about)]
 
 
 def _kinds_apart(about: OnChip) -> Iterator[str]:
-    """Yield a line if the compiler replaced collectives of the source by other collectives."""
+    """Yield a line of text if the compiler replaced collectives of the program by other collectives."""
     line, clock = about.timeline, about.clock
     if line is None or clock is None:
         return
@@ -173,7 +179,7 @@ def _memory_apart(about: OnChip) -> Iterator[str]:
     if clock is None or schedule is None:
         return
     if abs(schedule.held - clock.memory.peak) > MEMORY_APART * max(clock.memory.peak, 1):
-        yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by liveness"
+        yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by the course's clock"
 
 
 def _apart(compiled: int, ours: int) -> float:
@@ -186,7 +192,7 @@ def _both(compiled: int, ours: int) -> str:
 
 
 def exposed_lines(line: Timeline) -> list[str]:
-    """Return the exposed collectives, longest first: kind, line, duration."""
+    """Return a line of text for each line of code with exposed collectives: kind, axes, exposed time, place."""
     worst = sorted(
         (c for c in line.collectives if c.exposed > (1 - OVERLAPPED) * (c.hidden + c.exposed)),
         key=lambda c: (-c.exposed, c.number),
@@ -202,7 +208,7 @@ def exposed_lines(line: Timeline) -> list[str]:
 
 
 def as_data(about: OnChip) -> dict[str, Any]:
-    """Return the program as JSON data. Times are in picoseconds, memory in bytes."""
+    """Return the facts about a compiled program as JSON data. Times are in picoseconds, memory in bytes."""
     found: dict[str, Any] = {
         "exercise": about.exercise, "task": about.task, "mesh": dict(about.mesh), "dims": dict(about.dims), "on": about.on,
         "fault": None if about.fault is None else about.fault.message, "differences": differences(about),

@@ -13,17 +13,25 @@ from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_proble
 
 
 def compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> TpuCompiler:
-    """Return the compiler for a backend's slice. Raises CourseError if the slice or its compiler is missing."""
+    """Return the compiler for the backend ``tpu:SLICE``.
+
+    Raises CourseError if there is no such slice, if this machine has no TPU compiler, or for several processes.
+
+    Args:
+        name: the backend's name, such as ``tpu:v5e:2x4``.
+        processes: the number of processes from ``--processes``, which must be 1.
+        tier: the kind of sandbox in which the compiler runs. remember: whether to cache compiled programs.
+    """
     place = slice_of(name.partition(":")[2])
     if processes > 1:
-        raise CourseError(f"--processes shares simulated devices: use it with --backend cpu, not {name}")
+        raise CourseError(f"--processes splits simulated devices: use it with --backend cpu, not {name}")
     if problem := compiler_problem():
         raise NoCompiler(f"--backend {name}: {problem}")
     return TpuCompiler(course, tier, place, remember=remember)
 
 
 def doctor() -> list[MachineCheck]:
-    """Return the line of the TPU compiler."""
+    """Return the line of ``shardlings doctor`` about the TPU compiler."""
     return [compiler_line()]
 
 
@@ -38,11 +46,16 @@ def compiler_line(version: str | None = None) -> MachineCheck:
 
 
 def shown_slices(chip: str) -> str:
-    """Return ``v5e:1x1 2x2 2x4``. If slices consist of cubes of chips, list small slices and describe all others."""
+    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``.
+
+    For a chip whose larger slices consist of cubes, the text lists the small slices and describes the larger slices.
+    """
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))
     largest = "x".join(map(str, largest_slice(row)))
     return f"{chip}:{listed}" + (
-        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {largest}" if row.wrap_cube else ""
+        f" and slices of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {largest}"
+        if row.wrap_cube
+        else ""
     )

@@ -1,4 +1,4 @@
-"""The wing of ``chip`` (command and notebooks), of ``--backend tpu:SLICE`` and of a line for ``doctor``."""
+"""An optional part of the grader: the command and notebook function ``chip``, and ``--backend tpu:SLICE``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """Grade a class with the workers of a Dask cluster. The reports equal the reports of a single machine.
 
-Workers get submissions and a course, and return reports, which only this process writes to disk. Data travel as JSON
-(``parcel``). A worker confines code, grades the course's solutions first (the canary), and grades one submission per
-thread at a time (``there``). ``dispatch`` assigns submissions to workers, and reassigns submissions of lost workers.
-Only ``link`` imports Dask.
+The workers get a course and submissions, and return reports. Only the grading process, which runs the command, writes
+reports to disk. Data travel as JSON (module ``parcel``).
+
+A worker runs learner code in a sandbox. It grades the course's solutions first, to prove that it can grade, and then
+one submission per thread at a time (module ``there``). The module ``dispatch`` assigns submissions to workers, and
+assigns a lost worker's submissions to other workers. Only the module ``link`` imports Dask.
 """

@@ -1,7 +1,7 @@
 """Send submissions to workers, which may join late, be refused, die or hang. Every submission gets one result.
 
-A submission may be sent twice. Then the first answer counts, because both answers are equal. A lost worker loses no
-data, because this process has all data of the worker.
+A submission may be sent to several workers. All answers are equal, so the first one counts. If a worker is lost, no
+data are lost, because the grading process has everything that it sent.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # if this many workers end while they grade a submission, the submission is given up
-AHEAD = 2  # a worker gets this many more submissions than it has threads, so that no thread waits for work
+MOST_LOST = 5  # If this many workers end while they grade a submission, the submission is given up.
+AHEAD = 2  # A worker gets this many more submissions than it has threads, so that no thread waits.
 
 
 class ClusterError(CourseError):
@@ -39,9 +39,9 @@ class Patience:
     """Limits in seconds of wall time, which do not affect reports.
 
     Attributes:
-        silent: time without a sign of life from a worker after which its submissions go to other workers.
-        first: time within which the first worker must join.
-        none: time without any usable worker after which the batch stops.
+        silent: if a worker gives no sign of life for this time, its submissions go to other workers.
+        first: the first worker must join within this time.
+        none: if there is no usable worker for this time, grading stops.
         poll: interval between checks of the workers.
     """
 
@@ -56,7 +56,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as the scheduler reports it. ``heard`` changes with each sign of life."""
+    """A worker as the scheduler reports it. ``heard``: the time of the worker's last sign of life."""
 
     name: str
     threads: int
@@ -65,7 +65,7 @@ class WorkerState:
 
 
 class Lost(Exception):
-    """A request has no answer, because the worker or the connection is lost."""
+    """A request gets no answer, because the worker or the connection is lost."""
 
 
 class Link(Protocol):
@@ -78,7 +78,7 @@ class Link(Protocol):
         ...
 
     def send(self, to: str, what: str, *words: bytes | str | int) -> int:
-        """Call the function ``what`` of ``there`` on the worker ``to``. Return the request's number for ``take``."""
+        """Call the function ``what`` of the module ``there`` on the worker ``to``. Return the request's number."""
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
@@ -90,13 +90,13 @@ class Link(Protocol):
         ...
 
     def leave(self, workers: list[str], key: str) -> None:
-        """Make these workers delete a course. The call waits only a short time."""
+        """Make these workers delete the course with this key. Wait at most a few seconds."""
         ...
 
 
 @dataclass
 class Member:
-    """A worker of this batch, and the requests that it is handling."""
+    """A worker of this batch. ``under_way``: numbers of the requests that it is handling."""
 
     address: str
     seen: WorkerState
@@ -126,8 +126,8 @@ class Dispatch:
     """One batch of submissions, graded by the workers of a cluster.
 
     Args:
-        fingerprint: returns the fingerprint that a submission's report must have.
-        tell: called with lines for the user.
+        fingerprint: returns a submission's digest, which the submission's report must contain.
+        tell: called with each line of text for the user.
     """
 
     def __init__(
@@ -137,14 +137,14 @@ class Dispatch:
         self.link, self.kit, self.fingerprint, self.tell, self.patience, self.clock = (
             link, kit, fingerprint, tell, patience, clock,
         )  # fmt: skip
-        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # two batches of one course need different keys
+        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # unique, because two batches may grade one course
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
         # By a request's number: the worker's address, the called function's name, and the submission, if there is one.
         self.requests: dict[int, tuple[str, str, Job | None]] = {}
         self.usable_at = clock()
-        self.proved = False  # whether any worker was ready to grade
+        self.proved = False  # whether any worker has been ready to grade
 
     def run(
         self,
@@ -152,7 +152,7 @@ class Dispatch:
         read: Callable[[str], Submission],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade all students' submissions. ``done`` is called in this thread. Raises ClusterError."""
+        """Grade all students' submissions, and call ``done`` in this thread with each result. Raises ClusterError."""
         self.unread, self.again = deque(students), deque[Job]()
         self.left, self.read = set(students), read
         self.open: dict[str, Job] = {}
@@ -199,7 +199,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker can grade: at once if all are refused, else when ``patience`` ends."""
+        """Raise ClusterError if no worker can grade: at once if all were refused, else after limits in ``patience``."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -263,8 +263,8 @@ class Dispatch:
     def _next(self, member: Member) -> Job | None:
         """Return the next submission for this worker, or None.
 
-        Submissions that another worker lost come first, then new submissions. If no submission waits, an idle worker
-        gets a submission that another worker has had for a long time.
+        Submissions of lost workers come first, then new submissions. If no submission waits, an idle worker gets a
+        submission that another worker has had for a long time.
         """
         while self.again:
             job = self.again.popleft()
@@ -299,9 +299,9 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """Handle a request that will get no result.
+        """Handle a request that will get no result: queue its submission again, or give it up after MOST_LOST losses.
 
-        Queue the request's submission again, or give it up after MOST_LOST lost workers.
+        ``counts``: whether this loss counts towards MOST_LOST.
         """
         _, _, job = self._over(number)
         self.link.drop(number)
@@ -323,7 +323,7 @@ class Dispatch:
             if what != "grade":
                 member.state = "new"
             return
-        if isinstance(what_came, Exception):  # the worker failed; its functions handle their own errors
+        if isinstance(what_came, Exception):  # an error outside of the functions in ``there``
             if what == "about":
                 self._over(number)
                 self._refuse(member, _cannot_be_asked(what_came))

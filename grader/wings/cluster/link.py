@@ -1,6 +1,6 @@
-"""The connection to the workers with Dask's client.
+"""The connection to the workers through Dask's client.
 
-Each request goes to one fixed worker, so Dask moves no data between workers.
+Each request names the worker that must handle it, so Dask moves no data between workers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 
 
 class Dask:
-    """A connection to a scheduler. Raises ClusterError if no scheduler answers."""
+    """A connection to a Dask scheduler and its workers. Raises ClusterError if no scheduler answers."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -76,7 +76,7 @@ class Dask:
             if self.client.status in ("closed", "closing") or now - self._silent_since > GONE_SECONDS:
                 raise ClusterError(
                     f"the scheduler at {self.address} is gone ({_first_line(error)}); start it and its workers "
-                    "and run the same command again: what is graded is kept"
+                    "and run the same command again; finished reports are kept"
                 ) from None
             return self._last
         self._silent_since = None
@@ -135,7 +135,7 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # ``_run`` calls ``leave`` even while a worker grades
+            if workers and self.client.status == "running":  # ``_run`` does not wait for grading
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,
@@ -148,7 +148,7 @@ class Dask:
 
 
 def _expect_usable(address: str) -> None:
-    """Raise ClusterError for an address that Dask's client would refuse, because Dask's own errors come late."""
+    """Raise ClusterError for an address that Dask's client would refuse, because Dask reports it only after a while."""
     if not address.strip():
         raise ClusterError("--cluster needs an address; pass what dask scheduler prints: --cluster tcp://HOST:8786")
     try:
@@ -178,7 +178,7 @@ def is_exposed(address: str) -> bool:
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
         return not all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
-    except (OSError, ValueError):  # an unknown host name counts as another machine
+    except (OSError, ValueError):  # assume that an unknown host name is another machine
         return True
 
 

@@ -1,7 +1,7 @@
-"""Data between the grading process and the workers: JSON, which the receiver validates.
+"""The data that the grading process and the workers exchange: JSON, which the receiver validates.
 
-First a worker gets the needed part of the course, with hidden data. Then each request to the worker has one submission,
-and the answer has its report.
+First a worker gets the files of the course that it needs, with hidden data. Then each request to the worker has one
+submission, and the worker's answer has the submission's report.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Parcel(BaseModel):
 
     @classmethod
     def unpacked(cls, data: object) -> Self:
-        """Return the parcel in these bytes. Raises NotUnderstood."""
+        """Return the parcel from which ``packed`` made these bytes. Raises NotUnderstood for other data."""
         try:
             if isinstance(data, bytes):
                 return cls.model_validate_json(zlib.decompress(data))
@@ -50,8 +50,8 @@ class Kit(Parcel):
     Attributes:
         config: the course's configuration with its seed, as JSON.
         files: the files in the solution folders of the exercises' modules, by path below the course's root.
-        digest: the course's digest for the exercises.
-        tier: isolation tier for the submissions.
+        digest: a digest of the course for these exercises, with which a worker compares its copy of the course.
+        tier: the sandbox in which the worker runs learner code: "sandlock", "bwrap" or "none".
         remember: whether a worker grades equal submissions of this class only once.
     """
 
@@ -86,7 +86,7 @@ class Kit(Parcel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def laid_out(self, folder: Path) -> Course:
-        """Write the course to a folder and return the course."""
+        """Write the course's files to a folder, and return the course in this folder."""
         for name, data in self.files.items():
             path = folder / name
             if not path.resolve().is_relative_to(folder.resolve()):
@@ -97,14 +97,19 @@ class Kit(Parcel):
 
 
 class About(Parcel):
-    """A worker's facts: the versions on which verdicts depend, and the reasons why isolation tiers do not work."""
+    """Facts about a worker.
+
+    Attributes:
+        versions: the versions of all software on which verdicts depend, by name.
+        problems: for each isolation tier (kind of sandbox), the reason why the tier does not work, or "".
+    """
 
     versions: dict[str, str]
     problems: dict[str, str]
 
 
 class Answer(Parcel):
-    """A request's result: a report as JSON, a problem in the grader, or ``absent`` if the worker lacks the course."""
+    """The answer to a request: a report as JSON, a problem of the grader, or ``absent`` if the worker has no course."""
 
     report: str = ""
     problem: str = ""
@@ -112,7 +117,7 @@ class Answer(Parcel):
 
 
 def packed(submission: Submission) -> bytes:
-    """Return a submission as bytes. A source that serves several exercises is included only once."""
+    """Return a submission as bytes. A file or notebook with several exercises is included only once."""
     sources = list(dict.fromkeys(submission.sources.values()))
     data = {
         "student": submission.student,

@@ -1,4 +1,4 @@
-"""A grader that grades batches on the workers of a cluster, and does everything else on this machine."""
+"""A grader that grades batches of submissions on a cluster's workers, and does everything else on this machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Spread(Grader):
     """Grades batches on workers, which give the same verdicts as this machine.
 
     Args:
-        tier: isolation tier on each worker. This machine need not support the tier.
-        tell: called with lines for the user.
+        tier: isolation tier (kind of sandbox) on each worker. This machine need not support the tier.
+        tell: called with each line of text for the user.
         remember: whether a worker grades equal submissions of a class only once.
     """
 
@@ -72,14 +72,14 @@ class Spread(Grader):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """Settings of a cluster, see ``batch.backends.Elsewhere``."""
+    """The option ``--cluster``: an address, and how to grade there. Implements ``batch.backends.Elsewhere``."""
 
     address: str
     tell: Callable[[str], None]
 
     def refuse(self, jobs: int | None, *, beside: bool) -> None:
         if beside:
-            raise CourseError("--cluster goes with simulated devices alone: leave --backend and --processes out")
+            raise CourseError("--cluster works only with simulated devices: leave --backend and --processes out")
         if jobs:
             raise CourseError(
                 "with --cluster leave -j out: dask worker --nthreads sets how many submissions a worker grades at once"
@@ -93,7 +93,10 @@ class OnCluster:
 
 
 def tier_of(asked: str) -> str:
-    """Return the workers' tier: ``asked``, else the best tier of this machine. Raises NoIsolation, ClusterError."""
+    """Return the workers' isolation tier (kind of sandbox): ``asked`` itself, or for "auto" this machine's best tier.
+
+    Raises NoIsolation, ClusterError.
+    """
     if asked in TIERS:
         return asked
     try:

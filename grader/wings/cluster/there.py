@@ -1,8 +1,8 @@
 """The functions that run on a worker: describe the worker, take a course and grade its solutions, grade submissions.
 
-The grading process calls only these functions on workers, by name, so that no code travels. These functions take and
-return bytes. A worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder
-when the batch ends, when the worker ends, or after LEASE seconds without a request.
+The grading process calls only these functions on workers, by name, so it sends no code. Data are passed as bytes. A
+worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch
+ends, when the worker ends, or after LEASE seconds without a request.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ LEASE = 600.0  # seconds without a request after which a worker deletes a course
 
 
 class Bench:
-    """A course in a folder of its own, and a grader for the course."""
+    """A course in a folder of its own on a worker, and a grader for the course."""
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
-        """Write the course's files to ``folder`` and make the grader. Raises CourseError, NoIsolation."""
+        """Write the course's files to ``folder``, and make a grader for ``jobs`` submissions at a time.
+
+        Raises CourseError, NoIsolation.
+        """
         self.names = kit.names
         self.course = kit.laid_out(folder / "course")
         self.cache = Cache(folder / "cache", MOST) if kit.remember else None
@@ -49,7 +52,7 @@ class Bench:
 
 
 _benches: dict[str, Bench] = {}
-_proved: set[str] = set()  # canary keys of exercises whose reference solution got full marks in this process
+_proved: set[str] = set()  # keys (``canary.key_of``) of exercises whose solution got full marks in this process
 _lock = threading.RLock()
 
 
@@ -71,13 +74,15 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
     """Take a course and grade its solutions. Return an ``Answer``, with a problem if this worker cannot grade.
 
     Args:
+        key: the key by which later requests name the course.
+        kit: a ``Kit`` as bytes: the course's files and settings.
         folder: the folder in which this worker may write.
         jobs: the number of submissions that this worker will grade at a time.
     """
     try:
         place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
         bench = Bench(taken := Kit.unpacked(kit), place, jobs)
-    except Exception as error:  # after any error here, the worker is refused and grades nothing
+    except Exception as error:  # the grading process refuses a worker with an error here
         return Answer(problem=f"{type(error).__name__}: {error}").packed()
     _keep(key, bench)
     with _at_work(key):
@@ -88,13 +93,16 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
 
 
 def grade(key: str, work: bytes) -> bytes:
-    """Grade one submission. Return an ``Answer`` with the submission's report, or with the reason why there is none."""
+    """Grade one submission. Return an ``Answer`` with its report, or with the reason why there is none.
+
+    ``key``: the course's key. ``work``: the submission as bytes.
+    """
     with _at_work(key) as bench:
         if bench is None:
             return Answer(absent=True).packed()
         try:
             report = bench.grader.grade(unpacked(work), bench.names)
-        except Exception as error:  # a fault of the grader, which must not stop other submissions
+        except Exception as error:  # an error in the grader must not stop other submissions
             return Answer(problem=f"{type(error).__name__}: {error}").packed()
         return Answer(report=report.dumps()).packed()
 
@@ -107,7 +115,7 @@ def leave(key: str) -> None:
             return
         bench.given_up, active = True, bench.active
     bench.grader.retire()
-    if not active:  # close now, because no request is left that would close the course
+    if not active:  # if requests are active, the last one closes the course
         bench.close()
 
 

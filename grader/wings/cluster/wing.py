@@ -1,4 +1,4 @@
-"""The wing of the option ``--cluster``."""
+"""An optional part of the grader: the option ``--cluster``."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ class Backend:
     Attributes:
         name: the backend's name in ``--backend``.
         platform: the backend's name in JAX.
-        factors: the epsilon of the type to which these devices by default round the operands of a float32 matmul; 0 if
-            they do not round. Products of elements are summed in float32.
+        factors: the machine epsilon of the dtype to which these devices by default round the operands (factors) of a
+            float32 matmul; 0 if they do not round. The devices sum the products of elements in float32.
         install: the command that installs the packages with which JAX finds these devices.
     """
 
@@ -30,7 +30,7 @@ class Backend:
 
 
 # TPUs round operands to bfloat16, with 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). NVIDIA
-# GPUs since Ampere round to TF32, with 11 significant bits. Older GPUs do not round, but get the tolerance for TF32.
+# GPUs since Ampere round to TF32, with 11 significant bits. Older GPUs do not round, but have the epsilon of TF32 here.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),

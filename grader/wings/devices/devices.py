@@ -1,9 +1,9 @@
 """Run programs on real devices, or on the devices of several processes, in addition to simulated devices.
 
 A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. Real devices supply
-only values. So the compiler of a real device cannot cost a student a point, and a check without values needs no real
-device. If a mesh needs more devices than are available, or the devices cannot run the program, the values from real
-devices are ``Unseen``.
+only the values of the results. So the compiler of a real device cannot cost a student a point, and a check that ignores
+values needs no real device. If a mesh needs more devices than are available, or the devices cannot run the program, a
+placeholder (``Unseen``) with the reason replaces the values from real devices.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from grader.wings.devices.backends import CPU, Backend
 from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
-WALL = 180.0  # limit of wall time in seconds for a program, because devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # at most 7 rounds of timing, with at most 20 calls each
+WALL = 180.0  # Limit of wall time for a program in seconds, because devices may wait for each other forever.
+ROUNDS, CALLS = 7, 20  # A program is timed in at most 7 rounds of at most 20 calls each.
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -45,16 +45,16 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: isolation of the processes. If the sandbox prevents access to an accelerator, the processes run without
-            isolation.
+        tier: the kind of sandbox of the processes. Several processes run without a sandbox, because they use the
+            network. A single process runs without a sandbox if the sandbox prevents access to an accelerator.
         limits: the limits for each program.
-        simulated: number of devices that a CPU simulates, over all processes.
+        simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
-        tell: called with one line if processes are less confined than requested.
+        tell: called with one line of text if processes run without the requested sandbox.
 
     Attributes:
         times: whether to time programs on the devices.
-        kind, count: the name that a device reports, and the number of devices.
+        kind, count: the name that JAX gives for a device, and the number of devices.
 
     Raises NoDevices.
     """
@@ -78,7 +78,7 @@ class RealDevices:
             self.workers = self._workers("none", limits, simulated)
             without = self._found()
             if "problem" not in without:
-                what = f"the {backend.name} cannot be reached from inside {tier} ({one(found['problem'])})"
+                what = f"the {backend.name} cannot be reached from inside the sandbox {tier} ({one(found['problem'])})"
                 tell(f"{what}, so programs run without a sandbox; students' Python runs in its sandbox as usual")
             found = without
         elif processes > 1 and tier != "none":
@@ -110,10 +110,12 @@ class RealDevices:
     def outputs(
         self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
     ) -> list[list[list[Sharded]]]:
-        """Return these devices' shards of the results for each input of ``ask``, see ``Observation.elsewhere``.
+        """Return the shards of a program's results on these devices, in the form of ``Observation.elsewhere``.
 
         Args:
-            request: the request ``ask``, in the form that the process which runs programs receives.
+            ask: the request, with the inputs of the program.
+            request: the request in the form that the process which runs programs receives.
+            program: the traced program as MLIR bytecode.
             seen: the program's observation on simulated devices.
         """
         need = prod(ask.mesh.values())
@@ -130,7 +132,10 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds of a call for each round in the slowest process, or why the program was not timed."""
+        """Return the seconds that one call takes in the slowest process, measured in several rounds.
+
+        If the program was not timed, return the reason.
+        """
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
@@ -154,13 +159,16 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return each process's answer, or why one is missing. If a process dies, ask all processes once more."""
+        """Return the answers of all processes, or the reason why an answer is missing.
+
+        If a process dies, ask all processes once more.
+        """
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
                 try:
                     if any(worker.process is None for worker in self.workers):
-                        self._found()  # restarted processes must find each other again
+                        self._found()  # restarted processes must connect to each other again
                     replies = self._each(lambda w: w.run_program(request, program, inputs, WALL, **more))
                     break
                 except WorkerDied as died:
@@ -187,7 +195,7 @@ class RealDevices:
     def _each(self, do: Callable[[Worker], T]) -> list[T]:
         """Call ``do`` for all processes in parallel.
 
-        If a process dies, end all processes and raise WorkerDied, because the others would wait for the process.
+        If a process dies, end all processes and raise WorkerDied, because the others would wait for the dead process.
         """
         running = [self._pool.submit(do, worker) for worker in self.workers]
         try:
@@ -204,7 +212,7 @@ class RealDevices:
 
 def gathered(replies: Sequence[Reply], devices: int) -> Reply:
     """Merge the answers of several processes into the answer that one process with all devices would give."""
-    # Processes whose devices are all outside a small mesh have no shards.
+    # If a mesh is small, all devices of a process may be outside the mesh. Such a process has no shards.
     replies = [(header, held) for header, held in replies if header["devices"]]
     (first, _), *_ = replies
     runs, blobs = [], []
@@ -239,7 +247,7 @@ def why_not(backend: Backend, problem: str) -> str:
 
 
 def one(text: str) -> str:
-    """Return JAX's message as one line, without general advice."""
+    """Return a message of JAX as one line, without JAX's general advice."""
     line = " ".join(text.split())
     line = re.sub(r"^Unable to initialize backend '\w+': ", "", line)
     return re.sub(r" \(you may need to uninstall.*|\(set JAX_PLATFORMS=.*", "", line)[:200].rstrip(" .")

@@ -1,8 +1,8 @@
 """The files and settings of this machine that a process needs to use an accelerator.
 
-Only the process that runs programs on the accelerator gets access, never learner Python. This process may read
-``/proc`` and ``/sys``, which drivers read. This process has no limit on address space, because drivers reserve more
-than the machine's memory.
+Only the process that runs compiled programs on the accelerator gets this access, never a process with learner Python.
+The process may read ``/proc`` and ``/sys``, because drivers read them. It has no limit on address space, because
+drivers reserve more address space than the machine has memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from grader.wings.devices.backends import CPU, Backend
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver's needs: packages of the JAX plugin, patterns of files to read and to write, environment variables."""
+    """What a driver needs.
+
+    Attributes:
+        packages: names of the packages of the driver's JAX plugin.
+        read, write: patterns of the paths that it reads, and of the paths that it writes.
+        settings: names of the environment variables that it reads. fixed: variables with values that the grader sets.
+    """
 
     packages: tuple[str, ...]
     read: tuple[str, ...]
@@ -48,7 +54,7 @@ DRIVERS = {
 
 
 def extra_of(backend: Backend) -> Extra:
-    """Return the extra access for a process that runs programs on devices of this backend."""
+    """Return what the sandbox must allow a process that runs programs on devices of this backend."""
     if backend.name not in DRIVERS:
         return Extra(platform=backend.platform, unlimited=backend is not CPU)
     return Extra(
@@ -68,13 +74,13 @@ def packages(backend: Backend) -> list[str]:
 
 
 def readable(backend: Backend) -> list[str]:
-    """Return the driver's existing paths that may be read."""
+    """Return the paths on this machine that a process must read to use this backend's driver."""
     driver = DRIVERS.get(backend.name)
     return [*packages(backend), *_there(driver.read)] if driver else []
 
 
 def writable(backend: Backend) -> list[str]:
-    """Return the driver's existing paths that may be written, mostly device files."""
+    """Return the paths on this machine that a process must write to use the driver, mostly device files."""
     driver = DRIVERS.get(backend.name)
     return _there(driver.write) if driver else []
 
@@ -85,9 +91,9 @@ def present(backend: Backend) -> bool:
 
 
 def settings(backend: Backend) -> dict[str, str]:
-    """Return environment variables for the process.
+    """Return the environment variables for a process that uses this backend's driver.
 
-    The variables are this machine's variables that the driver reads, and the driver's ``fixed`` variables.
+    They are the variables in this process's environment that the driver reads, and the driver's ``fixed`` variables.
     """
     driver = DRIVERS.get(backend.name)
     if driver is None:

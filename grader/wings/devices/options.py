@@ -39,14 +39,16 @@ def doctor() -> list[MachineCheck]:
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Check that programs can run on devices of this backend. Device files are checked first, because JAX is slow."""
+    """Check that programs can run on devices of this backend. Look for device files first, because JAX is slow."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(
             name, False, f"JAX has no driver for this device; on a machine with the device, run: {backend.install}"
         )
     if not drivers.present(backend):
-        return MachineCheck(name, False, "its driver's package is installed, but there is no such device")
+        return MachineCheck(
+            name, False, "JAX's driver for this device is installed, but this machine has no such device"
+        )
     try:
         devices = RealDevices(backend, "none", Limits(), 1)
     except NoDevices as error:

@@ -1,4 +1,4 @@
-"""The wing of ``--backend gpu`` and ``tpu``, of ``--processes``, and of lines for ``doctor``."""
+"""An optional part of the grader: the options ``--backend gpu``, ``--backend tpu`` and ``--processes``."""
 
 from __future__ import annotations
 

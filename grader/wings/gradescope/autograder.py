@@ -1,7 +1,7 @@
 """Gradescope: the autograder zip, and the program that grades on Gradescope.
 
-``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions. The zip pins the versions
-that are installed on this machine, so that Gradescope gives equal verdicts. On Gradescope, ``python -m
+``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions. setup.sh installs the
+package versions that this machine has, so that Gradescope gives equal verdicts. On Gradescope, ``python -m
 grader.wings.gradescope.autograder /autograder`` reads the submission and writes results.json.
 """
 
@@ -41,10 +41,10 @@ SETUP = """\
 #!/usr/bin/env bash
 # Runs once, when Gradescope builds the autograder.
 set -euo pipefail
-export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask for the time zone
+export DEBIAN_FRONTEND=noninteractive  # the package tzdata, which Python needs, would ask for the time zone
 apt-get update -qq
 apt-get install -y -qq python3 python3-venv bubblewrap
-# uv brings the Python that the versions below were chosen for, where the image has another one.
+# If the image has another version of Python, uv installs the version for which the packages below were chosen.
 export UV_PYTHON_INSTALL_DIR=/autograder/python UV_LINK_MODE=copy
 python3 -m venv /autograder/uv
 /autograder/uv/bin/pip install --quiet uv
@@ -66,11 +66,11 @@ JAX_PLATFORMS=cpu PYTHONPATH="$root/source" exec "$python" -m grader.wings.grade
 
 
 def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = "auto") -> None:
-    """Write the autograder for these exercises.
+    """Write the autograder's zip file for these exercises.
 
     Args:
-        isolation: the isolation tier on Gradescope. With "none", for an image without a working sandbox, learner code
-            runs unconfined.
+        isolation: the isolation tier (kind of sandbox) on Gradescope. "none" is for an image without a working sandbox,
+            and runs learner code unconfined.
     """
     if not course.solved:
         raise CourseError("an autograder needs the solutions; this is the learners' release")
@@ -114,7 +114,7 @@ def _course(course: Course) -> dict[str, Path]:
 
 
 def setup_script() -> str:
-    """Return a script that installs this machine's version of Python, and this machine's versions of packages."""
+    """Return the script that installs this machine's versions of Python and of the packages on Gradescope."""
     return SETUP.format(python=f"{sys.version_info[0]}.{sys.version_info[1]}", requirements=" ".join(requirements()))
 
 
@@ -134,7 +134,7 @@ def requirements() -> list[str]:
 
 
 def main(root: Path) -> None:
-    """Grade the submission below ``root``, and write results/results.json in any case."""
+    """Grade the submission below ``root``. Write results/results.json, even if grading fails."""
     try:
         results = results_of(graded(root))
     except (CourseError, NoIsolation) as error:
@@ -159,7 +159,7 @@ def graded(root: Path) -> Report:
 
 
 def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers | None = None) -> Submission:
-    """Return the submission for these exercises, without notes on other modules of the course."""
+    """Return the student's submission for these exercises. It has no notes on other modules of the course."""
     own = {name: course.module_of[name] for name in names}
     student = student_in(root / "submission_metadata.json")
     return read(root / "submission", student, own, course.handed_out, parsers)
@@ -175,7 +175,10 @@ def student_in(path: Path) -> str:
 
 
 def results_of(report: Report) -> dict[str, Any]:
-    """Return a report for Gradescope: one test per result. Hidden results appear when grades are published."""
+    """Return a report in Gradescope's format, with one test per result.
+
+    Gradescope shows students the results of hidden checks only when grades are published.
+    """
     notes = [*report.notes, *(f"{e.exercise}: {n}" for e in report.exercises for n in e.notes)]
     pending = [pending_text(report.pending)] if report.pending else []
     lines = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + pending

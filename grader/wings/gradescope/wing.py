@@ -1,4 +1,4 @@
-"""The wing of ``export --to gradescope``."""
+"""An optional part of the grader: ``export --to gradescope``."""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,29}")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the leaderboard. ``step``: picoseconds. Equal times share a rank. ``student`` is only for the staff."""
+    """A line of the leaderboard. Places with equal step times have equal ranks.
+
+    ``name``: the name that the student chose. ``step``: the step time, picoseconds. ``student``: only for the staff.
+    """
 
     rank: int
     name: str
@@ -29,7 +32,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The places, best first. ``left_out``: student -> reason for students who set a name but have no place."""
+    """The leaderboard of one exercise: its places, best first.
+
+    ``left_out``: for each student who set a name but has no place, the reason.
+    """
 
     exercise: str
     title: str
@@ -38,15 +44,16 @@ class Board:
 
 
 class NoBoard(Exception):
-    """No student can be ranked, or the exercise is ambiguous. The message is one line."""
+    """No student set a name, or students set names in several exercises. The message is one line."""
 
 
 def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[str] = ()) -> Board:
     """Return the leaderboard of one exercise: students who passed all checks of the exercise and set a name.
 
     Args:
-        exercise: the exercise's id; "" for the only exercise in which students set names.
-        known: further names of persons that students must not choose, in addition to the students in reports.
+        exercise: the exercise's id. If it is "", students may set names in only one exercise, which is ranked.
+        known: names of further persons in the class. A student must not choose the name of one of these persons, or of
+            a student in ``reports``.
 
     Raises:
         NoBoard: no student set a name, or students set names in several exercises.
@@ -74,7 +81,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
 
 def step_of(report: ExerciseReport) -> int | None:
-    """Return the step time of the first program that was timed with public sizes, or None."""
+    """Return the step time, in picoseconds, of the first program that was timed with public sizes, or None."""
     return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
 
 
@@ -105,13 +112,16 @@ def _means(name: str, person: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name, without accents, upper case, punctuation and the host of an e-mail address."""
+    """Return the words of a name in lower case, without accents, punctuation and the host of an e-mail address."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name.split("@")[0]) if not unicodedata.combining(c))
     return re.findall(r"[^\W_]+", plain.casefold())
 
 
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
-    """Return the places with ranks. Repeated names get numbers."""
+    """Return the leaderboard's places for sorted triples (step time, chosen name, student).
+
+    If students chose equal names, the second and later ones get a number.
+    """
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:
         seen[name.casefold()] += 1

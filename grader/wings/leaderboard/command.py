@@ -32,7 +32,7 @@ def leaderboard(
     roster: RosterOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the students who set a leaderboard_name by the clock's step time.
+    """Rank the students who set a leaderboard_name by the step time that the course's clock computes.
 
     The page and the table show only leaderboard names. For each student who set a name and is not ranked, a note gives
     the reason.
@@ -50,8 +50,8 @@ def leaderboard(
     if best := ", ".join(place.student for place in board.places if place.rank <= 3):
         tell(
             "note",
-            f"review the code of {best} before you show the page: the clock only reads the timed program, "
-            "it never runs it",
+            f"review the code of {best} before you show the page: the clock computes step times without running "
+            "the programs",
         )
     if as_json:
         print_json([{"rank": place.rank, "name": place.name, "step": place.step} for place in board.places])

@@ -1,4 +1,4 @@
-"""The wing of ``leaderboard``."""
+"""An optional part of the grader: the command ``leaderboard``."""
 
 from __future__ import annotations
 

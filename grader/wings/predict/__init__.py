@@ -1,5 +1,5 @@
 """Predicted and measured times of a few fixed programs on the available devices. Predictions are not graded.
 
-A learner first predicts times, then measures: the wing times calls, and fits a model to the times. Programs run in a
-separate process.
+A learner first predicts the times of the programs and then measures them: this wing times calls of the programs, and
+fits a model to the times. The programs run in a separate process.
 """

@@ -1,4 +1,4 @@
-"""The programs and sizes that ``profile`` times, and a model of these times with three parameters."""
+"""The programs and sizes that the command ``profile`` times, and a model of these times with three parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 
 @dataclass(frozen=True)
 class TimeModel:
-    """A model of a machine: ``alpha`` seconds of a hop, ``beta`` bytes/s of a link, ``flops`` FLOP/s of a device."""
+    """A model of a machine.
+
+    Attributes:
+        alpha: the time of one hop without data, seconds.
+        beta: the bandwidth of a link, bytes/s.
+        flops: the rate of matmuls on one device, FLOP/s.
+    """
 
     alpha: float
     beta: float
@@ -24,7 +30,11 @@ class TimeModel:
 
 @dataclass(frozen=True)
 class Case:
-    """One program at one size. ``size``: bytes of a collective's whole result, or rows of square matrices."""
+    """One program at one size.
+
+    ``size``: for a collective, the bytes of the result on each device; for a matmul, the number of rows of its square
+    matrices.
+    """
 
     program: str
     size: int
@@ -36,18 +46,18 @@ class Case:
         return f"{self.size >> 20} MiB" if self.size >> 20 else f"{self.size >> 10} KiB"
 
     def runs_on(self, devices: int) -> bool:
-        """Return whether the arrays can be cut evenly and, for a collective, whether there are several devices."""
+        """Return whether the arrays divide evenly by ``devices`` and, for a collective, there are several devices."""
         return self.size % (4 * devices) == 0 and (devices > 1 or self.program not in COLLECTIVES)
 
     def hops(self, devices: int) -> int:
         return COLLECTIVES[self.program] * (devices - 1)
 
     def crossed(self, devices: int) -> float:
-        """Return the bytes that cross each link of a ring in one direction."""
+        """Return the bytes that a collective on a ring of devices sends over each link in one direction."""
         return COLLECTIVES[self.program] * self.size * (devices - 1) / devices
 
     def flops(self, devices: int) -> float:
-        """Return the FLOPs of each device."""
+        """Return the FLOPs of a matmul on each device."""
         return 2 * self.size**3 / devices
 
     def seconds(self, line: TimeModel, devices: int) -> float:

@@ -58,8 +58,8 @@ def predict(
 ) -> None:
     """Record my prediction of program times on this machine, before profile runs the programs.
 
-    Without numbers: show the programs and earlier predictions. With --on: predict one step of any task. Then explain --on shows
-    its timeline and, with --backend, measures it.
+    Without numbers: show the programs and earlier predictions. With --on: predict the time of one step of any task on a
+    slice. Afterwards, explain --on shows the step's timeline and, with --backend, measures its time.
     """
     given = course_at(course, packaged=True)
     if on:
@@ -86,16 +86,19 @@ def predict(
     else:
         for case in cases_on(found["count"]):
             say(f"  {case.program:10} {case.size_text:>7}  {show_seconds(case.seconds(line, found['count'])):>8}")
-        newest = "; the file also has your prediction of {}; the newest prediction counts"
+        newest = "; the file also has your prediction of {}, but the newest prediction counts"
         others = newest.format(clean(before[-1].at, 40)) if before else ""
-        marked = "; the file notes that you had measured these programs before" if late else ""
+        marked = "; the file says that you measured these programs before this prediction" if late else ""
         say(f"kept in {journal.path} for {devices}{others}{marked}")
 
 
 def predict_step(
     course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
 ) -> None:
-    """Store a prediction of a step's time on a slice; without numbers, show stored predictions. Raises CourseError."""
+    """Store a prediction of a step's time on a slice. Without ``numbers``, show the stored predictions instead.
+
+    Raises CourseError.
+    """
     exercise, task = chosen(course, name)
     tasks = list(dict.fromkeys(call.task.name for call in calls_of(exercise, task)))
     if len(tasks) > 1:
@@ -117,7 +120,7 @@ def predict_step(
     if as_json:
         print_json({"kept": str(path)})
     else:
-        say(f"kept in {path}; now: shardlings explain {command}; add --backend tpu for the time of a chip")
+        say(f"kept in {path}; now: shardlings explain {command}; add --backend tpu to measure the time on TPUs")
 
 
 def option_text(name: str, sizes: Mapping[str, int]) -> str:
@@ -125,7 +128,7 @@ def option_text(name: str, sizes: Mapping[str, int]) -> str:
 
 
 def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> None:
-    """Show the predictions of a step, or how to make a prediction."""
+    """Show the predictions of a step. If there are none, show the command that makes one."""
     if as_json:
         print_json({"predictions": [vars(one) for one in kept]})
         return
@@ -137,12 +140,12 @@ def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> No
 
 
 def predicted(course: Course, exercise: str, work: Path | None, program: Explained, wanted: Wanted) -> str:
-    """Return the learner's prediction for a program that ``explain --on`` shows, or ''."""
+    """Return a text with the learner's predictions for a program that ``explain --on`` shows; '' if there are none."""
     return predicted_text(folder_of(course, exercise, work), program, wanted)
 
 
 def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
-    """Return a step's first and newest prediction.
+    """Return a text with the first and the newest prediction of a step's time; '' if there are none.
 
     For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``.
     """
@@ -211,7 +214,7 @@ def expect_new(trace: Path | None) -> None:
 
 
 def beside(course: Course, name: str, work: Path | None) -> Path:
-    """Return the learner's folder for the exercise PROFILED. Raises CourseError if ``name`` is not PROFILED."""
+    """Return the learner's folder for exercise L2 (PROFILED). Raises CourseError if ``name`` is another exercise."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
             f"{name} has no programs to predict and profile; L2 has: {PROFILED}. To predict a step of your function on a slice: "
@@ -252,7 +255,7 @@ def number_of(name: str, text: str) -> float:
 
 
 def describe(found: dict[str, Any]) -> str:
-    """Return a description of devices: ``8 simulated devices``, ``4 x TPU v5e``."""
+    """Return a text that describes devices, such as ``8 simulated devices`` or ``4 x TPU v5e``."""
     many = f"{found['count']} of {found['there']}" if found["count"] < found["there"] else str(found["count"])
     return (
         f"{many} simulated device{'s' * (many != '1')}"
@@ -268,12 +271,12 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
     say(source() + "\n")
     for case in cases_on(n):
         if case.program == "matmul":
-            cost = f"{case.flops(n):.3g} FLOPs on each device: FLOPs / flops"
+            cost = f"{case.flops(n):.3g} FLOPs on each device; time = FLOPs / flops"
         else:
-            cost = f"{counted(case.hops(n), 'hop')}, {case.crossed(n) / 1e6:.3g} MB over each link: hops * alpha + bytes / beta"
+            cost = f"{counted(case.hops(n), 'hop')}, {case.crossed(n) / 1e6:.3g} MB over each link; time = hops * alpha + bytes / beta"
         say(f"  {case.program:10} {case.size_text:>7}  {cost}")
     if n == 1:
-        say("  one device has no neighbour: collectives are left out, and alpha and beta predict nothing")
+        say("  with one device there are no collectives, so alpha and beta predict nothing")
     for one in kept:
         say(f"\npredicted {clean(one.at, 40)}{late_text(one)}: {line_text(one.line)}")
     if not kept:
@@ -299,7 +302,7 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
             f"  {one.case.program:10} {one.case.size_text:>7}  {show_seconds(due):>10} {show_seconds(one.typical):>10} "
             f"{one.spread:>7.0%}  {one.typical / due:>8.3g}  {show_seconds(line) if line else '-':>10}"
         )
-    say("\nmeasured: the median; spread: of the middle half of the calls; ratio: measured / predicted")
+    say("\nmeasured: median of the calls; spread: range of the middle half / median; ratio: measured / predicted")
     for name, value in vars(fitted).items():
         lost = (
             "unknown: its effect is smaller than the spread of the measured times"
@@ -333,7 +336,7 @@ def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:
-        say("  shardlings can read no event of this trace; open the trace yourself")
+        say("  shardlings found no event that it can read in this trace; open the trace yourself")
     say(f"wrote {folder}; open its trace.json.gz at https://ui.perfetto.dev")
 
 

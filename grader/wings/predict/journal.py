@@ -1,4 +1,7 @@
-"""Predictions and measurements in chronological order, in a file of JSON lines. Existing lines never change."""
+"""The file of a learner's predictions and measurements: JSON lines in chronological order.
+
+Lines in the file never change.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from grader.wings.predict.process import NotMeasured
 
 @dataclass(frozen=True)
 class Prediction:
-    """A prediction. ``late``: whether the learner had measured the programs on these devices before predicting."""
+    """A prediction. ``late``: whether the learner had already measured the programs on these devices."""
 
     at: str
     line: TimeModel
@@ -25,7 +28,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Journal:
-    """The file of predictions and measurements, and the parsed lines."""
+    """The file of predictions and measurements. ``text``: its content. ``entries``: the parsed lines."""
 
     path: Path
     text: str
@@ -39,7 +42,7 @@ class Journal:
         return cls(path, "".join(line.decode() + "\n" for line in lines), entries)
 
     def predictions(self, devices: str) -> list[Prediction]:
-        """Return the predictions for the current programs on these devices, the newest last."""
+        """Return the predictions for the current versions of the programs on these devices, the newest last."""
         found, late = [], False
         for entry in self._about(devices):
             if entry["what"] == "measurement":
@@ -49,7 +52,7 @@ class Journal:
         return found
 
     def measured(self, devices: str) -> bool:
-        """Return whether the current programs were measured on these devices."""
+        """Return whether the current versions of the programs were measured on these devices."""
         return any(entry["what"] == "measurement" for entry in self._about(devices))
 
     def _about(self, devices: str) -> list[dict[str, Any]]:

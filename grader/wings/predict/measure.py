@@ -1,6 +1,6 @@
-"""The timing program, which ``process`` starts as a process.
+"""The program that times calls. The module ``process`` starts it in a separate process.
 
-The program prints one JSON object and runs no learner code.
+It prints one JSON object and runs no learner code.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LEAST, MOST, SECONDS = 5, 30, 0.5
 
 
 def main() -> None:
-    """Print facts about the devices and, with the argument ``time``, the times of programs.
+    """Print facts about the devices and, if the first argument is ``time``, the times of programs.
 
-    If a second argument names a folder, JAX's profiler writes a trace to the folder, and the output includes the
-    trace's times.
+    If a second argument names a folder, JAX's profiler writes a trace to the folder, and the output includes the times
+    in the trace.
     """
     what, *folder = sys.argv[1:]
     found = devices()
@@ -50,7 +50,7 @@ def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict
 
 
 def devices() -> dict[str, Any]:
-    """Return facts about the devices. ``count`` is a power of two, so that every array can be cut evenly."""
+    """Return facts about the devices. ``count``, the number to use, is a power of two, so that arrays divide evenly."""
     one, there = jax.devices()[0], jax.device_count()
     return {
         "count": 1 << (there.bit_length() - 1),
@@ -64,7 +64,10 @@ def devices() -> dict[str, Any]:
 
 
 def calls(case: Case, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Return the times of all calls of a program. The first call compiles. Each call ends before the next call begins."""
+    """Return the times of all calls of a program. The first call also compiles the program.
+
+    Each call ends before the next call begins.
+    """
     program, arguments, cut = on_devices(case.program, case.size, mesh)
     jax.block_until_ready(arguments)
     made: list[dict[str, Any]] = []

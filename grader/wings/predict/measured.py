@@ -33,9 +33,9 @@ class Timed:
 
 @dataclass(frozen=True)
 class Fit:
-    """A model fitted to times: α and β of the all-gathers, and FLOP/s of the largest matmul.
+    """A ``TimeModel`` fitted to measured times. A parameter is None if the times do not determine it.
 
-    A number is None if the times do not determine it.
+    ``alpha`` and ``beta`` come from the all-gathers, and ``flops`` from the largest matmul.
     """
 
     alpha: float | None
@@ -49,7 +49,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return each program's times, from the call to the finished result."""
+    """Return the times of each program. A call's time ends when its result is ready."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]
@@ -59,7 +59,7 @@ def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
 
 
 def fit(measured: Sequence[Timed], devices: int) -> Fit:
-    """Fit by least squares of relative errors, so that small and large sizes count equally."""
+    """Fit the model to measured times by least squares of relative errors, so that all sizes count equally."""
     gathers = [one for one in measured if one.case.program == "all_gather"]
     alpha = beta = None
     if len(gathers) > 1:
@@ -73,7 +73,7 @@ def fit(measured: Sequence[Timed], devices: int) -> Fit:
 
 
 def learners_log(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the calls of all-gathers in the form that the function ``durations`` of exercise L2 takes."""
+    """Return the calls of all-gathers in the form that the learner's function ``durations`` (exercise L2) takes."""
     return [
         {"bytes": c["size"]} | {key: c[key] for key in ("cut", "called", "returned", "ready")}
         for c in calls

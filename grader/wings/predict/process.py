@@ -13,7 +13,7 @@ from grader.wing import WingError
 
 PACKAGE = Path(__file__).parents[2]
 COUNT = "xla_force_host_platform_device_count"
-# The current folder must not be on the import path, because files in it could shadow modules.
+# The current folder must not be on the import path, because its files could replace modules.
 START = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import grader; del sys.path[0]; from grader.wings.predict.measure import main; main()"
 
 
@@ -22,7 +22,11 @@ class NotMeasured(WingError):
 
 
 def ask(simulated: int, *words: str) -> dict[str, Any]:
-    """Return the answer of a new timing process, which uses accelerators if JAX finds any, else simulated devices.
+    """Start the timing program and return its answer. It uses accelerators if JAX finds any, else simulated devices.
+
+    Args:
+        simulated: the number of simulated devices.
+        words: arguments of ``measure.main``.
 
     Raises:
         NotMeasured: the process ended without an answer.

@@ -1,4 +1,7 @@
-"""Predicted step times of programs on a slice, in chronological order, in a file. Existing lines never change."""
+"""The file of a learner's predicted step times on slices: JSON lines in chronological order.
+
+Lines in the file never change.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ KEPT = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class Step:
-    """Predicted ``seconds`` of one step of a task on a slice. Empty ``mesh`` or ``dims`` mean the declared values."""
+    """The predicted time of one step of a task on a slice, and the time of the prediction (``at``).
+
+    If ``mesh`` or ``dims`` is empty, the prediction is for the mesh or the sizes that the exercise declares.
+    """
 
     task: str
     on: str
@@ -26,7 +32,7 @@ class Step:
     at: str = ""
 
     def is_about(self, task: str, on: str, mesh: Mapping[str, int], dims: Mapping[str, int]) -> bool:
-        """Return whether the prediction is for this program. ``dims``: sizes that replace declared sizes."""
+        """Return whether the prediction is for this program. ``dims``: sizes that replace the declared sizes."""
         return (self.task, self.on, dict(self.dims)) == (task, on, dict(dims)) and self.mesh in ({}, dict(mesh))
 
 

@@ -13,7 +13,10 @@ CALLS = 3
 
 
 def record(folder: str, programs: Mapping[str, tuple[Any, Any]], devices: int) -> list[dict[str, Any]]:
-    """Run each program, given as (compiled, arguments), under the profiler. Return seconds by program and opcode."""
+    """Run programs under the profiler, and return the seconds by program and opcode.
+
+    ``programs``: the compiled program and its arguments, by name. ``folder``: where the profiler writes its trace.
+    """
     import jax
 
     with jax.profiler.trace(folder):
@@ -29,7 +32,10 @@ def record(folder: str, programs: Mapping[str, tuple[Any, Any]], devices: int) -
 
 
 def opcodes_of(hlo: str) -> tuple[str, dict[str, str]]:
-    """Return the HLO module's name, and instruction name -> opcode, because a trace has only names of instructions."""
+    """Return the name of an HLO module, and the opcode of each instruction by the instruction's name.
+
+    The profiler's trace has only names of instructions.
+    """
     module = re.match(r"HloModule ([^\s,]+)", hlo)
     return module[1] if module else "", dict(re.findall(r"%(\S+) = .*? ([a-z][a-z-]*)\(", hlo))
 
@@ -42,7 +48,10 @@ def events_in(path: Path) -> list[dict[str, Any]]:
 def by_opcode(
     events: Iterable[Mapping[str, Any]], opcodes: Mapping[tuple[str, str], tuple[str, str]], devices: int
 ) -> list[dict[str, Any]]:
-    """Return the average seconds of each opcode in one call on one device, for the programs in ``opcodes``."""
+    """Return the average seconds of each opcode in one call on one device, for the programs in ``opcodes``.
+
+    ``opcodes``: (module, instruction) -> (program, opcode).
+    """
     total: dict[tuple[str, str], float] = {}
     for event in events:
         arguments = event.get("args", {})

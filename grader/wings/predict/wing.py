@@ -1,4 +1,4 @@
-"""The wing of ``predict`` and ``profile``, and of the predicted step time in ``explain --on``."""
+"""An optional part of the grader: ``predict`` and ``profile``, and the predicted step time in ``explain --on``."""
 
 from __future__ import annotations
 

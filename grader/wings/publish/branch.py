@@ -19,7 +19,11 @@ MARK = "Published-tree"
 
 @dataclass(frozen=True)
 class Published:
-    """The branch's state. ``new``: whether a commit was added. ``changed``: number of files that the commit changes."""
+    """The branch after ``publish``.
+
+    ``commit``: its last commit. ``new``: whether ``publish`` added this commit. ``changed``: number of files in which
+    the added commit differs from the commit before.
+    """
 
     branch: str
     commit: str
@@ -28,7 +32,7 @@ class Published:
 
 
 class Repository:
-    """The git repository of a folder. If git refuses a command, methods raise CourseError, in one line."""
+    """The git repository of a folder. If git refuses a command, methods raise CourseError with a one-line message."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +47,7 @@ class Repository:
         ref = f"refs/heads/{branch}"
         if place := self._checked_out(ref):
             raise CourseError(
-                f"the branch {branch} is checked out in {place}; switch to another one there, then publish"
+                f"the branch {branch} is checked out in {place}; switch to another branch there, then publish"
             )
         here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
         before = there if self._is_before(here, there) else here  # origin's commit is newer if another clone published
@@ -70,7 +74,10 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether ``there`` is a commit that descends from ``here``, or any commit if ``here`` is empty."""
+        """Return whether the commit ``there`` descends from the commit ``here``. "" means that there is no commit.
+
+        If only ``here`` is "", return True.
+        """
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here
@@ -97,7 +104,7 @@ class Repository:
             )
 
     def _tree(self, files: Mapping[str, str]) -> str:
-        """Return the id of a git tree with these files, made with a temporary index."""
+        """Make a git tree with these files, with a temporary index, and return the tree's id."""
         with tempfile.TemporaryDirectory(dir=home()) as temporary:
             root = Path(temporary, "files")
             write_files(root, files)

@@ -1,4 +1,4 @@
-"""The command ``publish``: the students' release or readable solutions, on a branch or in a folder."""
+"""The command ``publish``: write the students' release or the solutions as pages to a branch or a folder."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def publish(
     ] = None,
     course: CourseOption = None,
 ) -> None:
-    """Write the students' version, or the solutions to read, to a branch or a folder.
+    """Write the students' version or readable solutions to a branch, or the students' version to a folder.
 
     The content comes from the files in this checkout. Working tree, index and HEAD stay as they are. Nothing is pushed.
     """
     if not branches and students is None:
         raise CourseError("name a target: --branch student, --branch solutions, or --students DIR")
     if students is not None:
-        require_empty(students)  # now, because the files take a minute to make
+        require_empty(students)  # check this first, because making the files takes a minute
     found = course_at(course)
     if not found.solved:
         raise CourseError("publishing needs the solutions; this is the learners' release")
@@ -75,7 +75,7 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """Print a note if files to publish differ from the last commit."""
+    """Print a note if course.yaml or a solution, from which files are published, differs from the last commit."""
     if changed := repository.uncommitted("course.yaml", "solutions"):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         tell("note", f"published with uncommitted changes: {changed[0]}{more}")

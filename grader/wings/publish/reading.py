@@ -1,4 +1,4 @@
-"""The solutions as Markdown pages, with statements, checks, and the reasons why misconceptions fail."""
+"""The solutions as Markdown pages, with statements, checks, and why misconceptions (known mistakes) fail."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ OWN = "\n\nEach student has different numbers. These are an example."
 
 
 def solution_files(course: Course) -> dict[str, str]:
-    """Return path -> text: the exercises, each exercise's page and solution file, the index, and common files.
+    """Return the files of the branch ``solutions``, as path -> text.
+
+    They are the exercises, a page and a solution file for each exercise, an index, and the files of ``common_files``.
 
     Raises:
-        CourseError: the course cannot be released, or contains its secret seed.
+        CourseError: the course cannot be released, or a file contains the course's secret seed.
     """
     files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()} | common_files(course)
     for name, module in course.module_of.items():
@@ -41,7 +43,7 @@ def solution_files(course: Course) -> dict[str, str]:
 
 
 def _index(course: Course) -> str:
-    """Return a table for each module, with links to pages and solutions, difficulty and numbers of misconceptions."""
+    """Return a table for each module: links to pages and solutions, difficulty, and numbers of misconceptions."""
     parts = []
     for module in course.config.modules:
         if not module.exercises:
@@ -77,7 +79,7 @@ def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> 
     if exercise.checks:
         parts += ["## What is checked", _checks(exercise)]
     if exercise.misconceptions:
-        parts.append("## What goes wrong, and why it fails")
+        parts.append("## Known mistakes, and why they fail")
         for misconception in exercise.misconceptions.values():
             parts += _misconception(exercise, misconception, text)
     if exercise.further:
@@ -115,7 +117,10 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code of the declaration with this name, or a remark that the author made the declaration in a loop."""
+    """Return the code that declares the question, alternative or misconception with this name.
+
+    If the author declared it in a loop, return a remark instead.
+    """
     part: Any = text.get(name)
     return (
         fenced(undecorated(part).strip("\n"))

@@ -1,4 +1,4 @@
-"""The students' release: exercises, the tool to check them, and instructions."""
+"""The students' release of the course: the exercises, the tool that checks them, and instructions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ IGNORED = ".venv/\n__pycache__/\n.ipynb_checkpoints/\n/*.zip\n"
 
 
 def student_files(course: Course) -> dict[str, str]:
-    """Return path -> text of the students' release. Raises CourseError if the release fails or would leak data."""
+    """Return the files of the students' release, as path -> text.
+
+    Raises CourseError if the course cannot be released, or if a file would show students secret data.
+    """
     files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()}
     files |= common_files(course)
     files["README.md"] = page(course, "student.md")
@@ -29,7 +32,7 @@ def student_files(course: Course) -> dict[str, str]:
 
 
 def common_files(course: Course) -> dict[str, str]:
-    """Return the files of every branch besides exercises: the tool, ``.gitignore``, and the course's licence if any."""
+    """Return the files that both branches have besides exercises: the tool, ``.gitignore``, and a licence if any."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
     for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):
@@ -39,7 +42,7 @@ def common_files(course: Course) -> dict[str, str]:
 
 
 def page(course: Course, template: str, **more: str) -> str:
-    """Return a README from a template, with this course's names. Raises CourseError for a course without exercises."""
+    """Return the README that a template gives for this course. Raises CourseError for a course without exercises."""
     first = course.asked([])[0]
     words = {
         "@NAME@": course.config.name,
@@ -68,7 +71,8 @@ def _modules(course: Course) -> str:
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each published text that students must not get.
 
-    The tool is the installed package, which is equal for all courses, so it is searched only for the course's seed.
+    The tool is the installed package, which is equal for all courses. So this function searches the tool's files only
+    for the course's seed.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))

@@ -1,4 +1,4 @@
-"""The wing of ``publish``."""
+"""An optional part of the grader: the command ``publish``."""
 
 from __future__ import annotations
 

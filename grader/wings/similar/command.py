@@ -1,4 +1,4 @@
-"""The command ``similar`` for staff. The command reads submissions and never runs them."""
+"""The command ``similar`` for staff: find similar submissions. It reads submissions and never runs them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def similar(
 def compare_all(
     course: Course, works: Mapping[str, list[StudentCode]], names: list[str], words_of: WordsOf, *, quiet: bool
 ) -> dict[str, Comparison]:
-    """Return module -> comparison of the students' code."""
+    """Return a comparison of the students' code for each module of the course."""
     compared = {}
     with progress(len(works), "comparing", quiet=quiet) as step:
         for module, of_module in works.items():
@@ -101,7 +101,10 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
-        say(" passages  share  module  students (passages: shared by both; share: of the shorter code)", style="dim")
+        say(
+            " passages  share  module  students (passages: shared by both; share: their part of the shorter code)",
+            style="dim",
+        )
     for module, pair in pairs:
         mark = "*" if pair.unusual else " "
         one, other = (with_name(work.student, people) for work in (pair.one, pair.other))
@@ -136,7 +139,7 @@ def works_by_module(course: Course, submissions: list[Submission], names: list[s
 
 
 def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[str, list[Part]]:
-    """Return a submission's code by module. A source that serves several exercises is included only once."""
+    """Return a submission's code by module. A file or notebook with several exercises is included only once."""
     found: dict[str, dict[str, Part]] = {}
     for exercise, source in submission.sources.items():
         if exercise in names:
@@ -148,7 +151,10 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
-    """Yield source code of solutions and misconceptions, because similarity to this code does not suggest copying."""
+    """Yield the course's own code for a module: solutions and misconceptions (known mistakes).
+
+    Two students whose code resembles this code need not have copied from each other.
+    """
     for name in course.module(module).exercises:
         path = course.path_of(name)
         for place in (path, path.parent / GRADING / path.name) if name in names else ():
@@ -176,7 +182,10 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
 
 
 def render(compared: Mapping[str, Comparison], most: int, people: People, words_of: WordsOf) -> str:
-    """Return the staff's page of similar submissions, side by side. The code in ``compared`` is from ``clean_code``."""
+    """Return the staff's page of similar submissions, side by side.
+
+    The code in ``compared`` must be without invisible characters, as ``clean_code`` returns it.
+    """
     shown = lines(compared, most, words_of)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(

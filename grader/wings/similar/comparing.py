@@ -1,9 +1,9 @@
 """Compare the code of each pair of students: passages that both share, weighted by how rare they are in the class.
 
-A passage is ``LENGTH`` consecutive tokens. Passages in handed-out code do not count. A passage that only two students
-have weighs 1, and a passage that all students have weighs 0. In between, the weight is logarithmic in the number of
-students. The course's solution counts as one student. The similarity of two students is the sum of the weights of the
-passages that both have.
+A passage is ``LENGTH`` consecutive tokens. Passages in handed-out code do not count. The course's solution counts as
+one more student. A passage that only two students have has weight 1, and a passage that all students have has weight 0.
+In between, the weight is logarithmic in the number of students. The similarity of two students is the sum of the
+weights of the passages that both have.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WordsOf = Callable[[str], Sequence[Word]]
 
 @dataclass(frozen=True)
 class Part:
-    """A file or a notebook cell: its displayed name and its code."""
+    """A file or a notebook cell: the name that the page shows, and the code."""
 
     name: str
     text: str
@@ -52,7 +52,7 @@ class StudentCode:
         return sum(len(part.text) for part in self.parts) > LONGEST
 
     def cut(self) -> StudentCode:
-        """Return the first ``LONGEST`` characters of the code, which are compared."""
+        """Return the part of the code that is compared: its first ``LONGEST`` characters."""
         left, parts = LONGEST, []
         for part in self.parts:
             parts.append(Part(part.name, part.text[:left]))
@@ -65,8 +65,8 @@ class Pair:
     """Two students, and the similarity of their code.
 
     Attributes:
-        shared: the sum of the weights of the passages that both students have.
-        overlap: ``shared`` as a fraction, 0 to 1, of the weights of the student with less code.
+        shared: the similarity, which is the sum of the weights of the passages that both students have.
+        overlap: ``shared`` divided by the total weight of the passages of the student with less code, 0 to 1.
         unusual: whether ``shared`` exceeds ``Comparison.usual``; if ``usual`` is None, whether ``overlap`` is at least
             NEARLY_ALL.
     """
@@ -83,11 +83,11 @@ class Comparison:
     """The comparison of a class's code in one module.
 
     Attributes:
-        works: the number of students with code of their own.
+        works: the number of students with code that was not handed out to them.
         pairs: the pairs with a similarity of at least LENGTH, the most similar first.
         median: the median similarity of all pairs.
-        usual: a limit that no pair's similarity exceeds in nine of ten classes. The limit is estimated from this
-            class's median and third quartile; None if the class has too few pairs.
+        usual: the limit above which a similarity is unusual. In nine of ten classes, no pair exceeds the limit. It is
+            estimated from this class's median and third quartile; None if the class has too few pairs.
         weights: passage -> weight, for passages that several students have.
     """
 
@@ -111,7 +111,7 @@ def compare(
     """Compare all pairs of a class.
 
     Args:
-        works: each student's code. Students without code of their own are not compared.
+        works: each student's code. Students with only handed-out code are not compared.
         given: the code that was handed out.
         solutions: the code of the course's own solutions.
         words_of: returns the tokens of a student's code.
@@ -167,7 +167,10 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 
 
 def _usual(values: np.ndarray) -> float | None:
-    """Return a similarity that some pair exceeds in only one of ten classes, for normally distributed similarities."""
+    """Return the limit above which a similarity is unusual, or None if there are fewer than FEW pairs.
+
+    If similarities are normally distributed, a pair exceeds the limit in only one of ten classes.
+    """
     if len(values) < FEW:
         return None
     median, third = np.quantile(values, [0.5, 0.75])

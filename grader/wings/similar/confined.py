@@ -21,7 +21,7 @@ WORDS = TypeAdapter(list[tuple[str, int, int]])
 
 
 def access() -> Extra:
-    """Return the additional access of the process: it may read this wing and the lexers of pygments."""
+    """Return what the sandbox must allow the process: to read this wing and the lexers of pygments."""
     spec = importlib.util.find_spec("pygments")
     lexers = tuple(spec.submodule_search_locations or ()) if spec else ()
     return Extra(rooms=("wings/similar",), serves="grader.wings.similar.inside", readable=lexers)
@@ -29,9 +29,9 @@ def access() -> Extra:
 
 @contextmanager
 def confined_words() -> Iterator[WordsOf]:
-    """Yield a function from code to tokens.
+    """Yield a function that returns the tokens of code. If the system can fork, it uses a sandboxed process.
 
-    For code that exceeds a limit, this function prints a note and returns [].
+    For code that exceeds a limit of this process, the function prints a note and returns [].
     """
     if not hasattr(os, "fork"):
         yield words

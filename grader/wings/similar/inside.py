@@ -1,4 +1,4 @@
-"""The program of the process that splits submitted code into tokens, confined like the process that parses code."""
+"""The program of the process that splits submitted code into tokens. Its sandbox is that of the parsing process."""
 
 from __future__ import annotations
 

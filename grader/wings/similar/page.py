@@ -15,7 +15,7 @@ from grader.wings.similar.tokens import words
 
 @dataclass(frozen=True)
 class PairRow:
-    """A row of the page's list: a pair of students. ``sides``: the code of both students, as HTML."""
+    """A row of the page's list: a pair of students. ``sides``: for each student, (name, HTML) of files and cells."""
 
     number: int
     module: str
@@ -38,7 +38,7 @@ class Group:
 
 
 def groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of all modules, the group with the most similar pair first."""
+    """Return the groups of students in all modules, the group with the most similar pair first."""
     found = [group for module, of in compared.items() for group in _groups_of(module, of.pairs)]
     return sorted(found, key=lambda group: (-group.pairs[0].shared, group.module, group.students))
 
@@ -59,9 +59,10 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 
 
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
-    """Return up to ``most`` (module, pair): each group's most similar pair, then each group's second pair, and so on.
+    """Return up to ``most`` pairs of students, each as (module, pair).
 
-    After the pairs of groups come pairs that are not unusually similar, the most similar pair first.
+    First comes each group's most similar pair, then each group's second pair, and so on. After the pairs of groups come
+    pairs that are not unusually similar, the most similar pair first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]
@@ -84,7 +85,10 @@ def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = wor
 def _as_html(
     here: Sequence[MarkedFile], there: Sequence[MarkedFile], pair: int, sides: str
 ) -> list[tuple[str, Markup]]:
-    """Return (name, HTML) of each file or cell. A shared passage links to the equal passage on the other side."""
+    """Return (name, HTML) of each file or cell of one student, whose code is ``here``.
+
+    A shared passage links to the equal passage in the other student's code.
+    """
     known = {piece.number for part in there for piece in part.pieces}
     seen: set[int] = {0}
     shown = []

@@ -16,7 +16,7 @@ RARE = 0.25
 class TextSpan:
     """A piece of code.
 
-    ``number``: the number of the shared passage, counted in the first student's code; 0 if the code is not shared.
+    ``number``: the number of the marked passage that the piece is; 0 if the piece is not marked.
     """
 
     text: str
@@ -25,7 +25,7 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class MarkedFile:
-    """A file or a cell, cut into spans."""
+    """A file or a notebook cell, cut into marked and unmarked pieces."""
 
     name: str
     pieces: tuple[TextSpan, ...]
@@ -43,7 +43,10 @@ class _Stretch:
 def side_by_side(
     pair: Pair, weights: Mapping[Passage, float], words_of: WordsOf = words
 ) -> tuple[list[MarkedFile], list[MarkedFile]]:
-    """Return both students' code with rare shared passages marked and numbered by the first student's code."""
+    """Return both students' code with marked passages: those that both share and that are rare in the class.
+
+    The passages are numbered in the order in which the first student's code has them.
+    """
     ones, others = ([list(passages(words_of(part.text))) for part in work.parts] for work in (pair.one, pair.other))
     shared = _rare(ones, weights) & _rare(others, weights)
     runs, runs_of_other = ([_runs(found, shared) for found in of] for of in (ones, others))

@@ -1,4 +1,4 @@
-"""Convert code to tokens without parts that copiers easily change: comments, formatting, names, numbers, strings."""
+"""Convert code to tokens, without what a copier easily changes: comments, formatting, names, numbers, strings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _CLOSING = frozenset(")]}")
 
 
 class Word(NamedTuple):
-    """One token: its text with chosen names, numbers and strings replaced, and its place in the code."""
+    """One token and its place in the code.
+
+    ``what``: the token's text, or a placeholder if it is a name that the author chose, a number or a string.
+    """
 
     what: str
     start: int
@@ -21,9 +24,9 @@ class Word(NamedTuple):
 def words(text: str) -> list[Word]:
     """Return the tokens of Python code, including code that Python cannot parse.
 
-    All names that the author of the code chose become equal. Names after a dot and names of modules, builtins and
-    keywords stay. All numbers become equal, and so do all strings. Comments, docstrings, blanks and a comma before a
-    closing bracket are omitted.
+    One placeholder replaces all names that the author of the code chose, a second one all numbers, and a third one all
+    strings. Names after a dot, names of modules and builtins, and keywords stay. Comments, docstrings, blanks, and a
+    comma before a closing bracket are omitted.
     """
     found: list[Word] = []
     for word in _joined(text):

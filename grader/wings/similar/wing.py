@@ -1,4 +1,4 @@
-"""The wing of ``similar``."""
+"""An optional part of the grader: the command ``similar``."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_equal_schedules_have_no_differences() -> None:
             "  its matmuls: 600 us by the TPU compiler's cycles, 300 us by the course's clock (+100%)",
         ),
         (schedule(kind="all_gather"), "the program has 2 permutes; the compiler turned them into 2 all_gathers"),
-        (schedule(held=20 * MIB), "memory: 20 MiB by the compiler, 10 MiB by liveness"),
+        (schedule(held=20 * MIB), "memory: 20 MiB by the compiler, 10 MiB by the course's clock"),
     ],
 )
 def test_differences_are_reported_with_both_numbers(compiled: Schedule, told: str) -> None:

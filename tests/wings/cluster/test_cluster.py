@@ -158,7 +158,7 @@ def test_graded_reports_are_kept_if_the_scheduler_dies(here: Path, tmp_path: Pat
     line = said.splitlines()[-1]
     assert code == 2 and "Traceback" not in said, said
     assert line.startswith(f"shardlings: the scheduler at {there.address} is gone (")
-    assert line.endswith("start it and its workers and run the same command again: what is graded is kept")
+    assert line.endswith("start it and its workers and run the same command again; finished reports are kept")
     kept = graded_in(here / "dies", "made")
     assert len(kept) >= 2
     shutil.copytree(here / "dies", here / "marked")

@@ -16,11 +16,11 @@ AT = "tcp://127.0.0.1:1"
 REFUSED = {
     "backend": (
         ["--backend", "gpu"],
-        "--cluster goes with simulated devices alone: leave --backend and --processes out",
+        "--cluster works only with simulated devices: leave --backend and --processes out",
     ),
     "processes": (
         ["--processes", "2"],
-        "--cluster goes with simulated devices alone: leave --backend and --processes out",
+        "--cluster works only with simulated devices: leave --backend and --processes out",
     ),
     "jobs": (
         ["-j", "2"],

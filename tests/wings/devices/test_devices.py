@@ -217,7 +217,7 @@ def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     devices = RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
     assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
     assert told == [
-        "the gpu cannot be reached from inside sandlock (no device of any kind), so programs run without a "
+        "the gpu cannot be reached from inside the sandbox sandlock (no device of any kind), so programs run without a "
         "sandbox; students' Python runs in its sandbox as usual"
     ]
     found["sandlock"] = found["none"]

@@ -75,5 +75,6 @@ def test_an_accelerator_is_optional_and_missing_parts_are_named(monkeypatch: pyt
     monkeypatch.setattr(drivers, "packages", lambda backend: ["there"])
     monkeypatch.setattr(drivers, "writable", lambda backend: ["/dev/shm"])
     assert (
-        options.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, but there is no such device"
+        options.accelerator(BACKENDS["tpu"]).detail
+        == "JAX's driver for this device is installed, but this machine has no such device"
     )

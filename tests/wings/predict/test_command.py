@@ -98,7 +98,7 @@ def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
     _, beta = tasks["fit"].fn(found, devices=8)
     assert beta != 0
     late = shardlings("predict", "l2", *NUMBERS, *work)
-    assert "the file notes that you had measured these programs before" in late.stdout
+    assert "the file says that you measured these programs before this prediction" in late.stdout
     entries = [json.loads(line) for line in (tmp_path / "l2_predictions.jsonl").read_text().splitlines()]
     assert [e["what"] for e in entries] == ["prediction", "measurement", "prediction"]
     assert entries[1]["flags"]["XLA_FLAGS"] and len(entries[1]["rows"]) == 11

@@ -82,7 +82,7 @@ def test_a_branch_that_is_checked_out_is_refused(repo: Path, tmp_path: Path) -> 
     found = Repository(repo)
     found.publish("student", FILES)
     git(repo, "worktree", "add", "--quiet", str(tmp_path / "other"), "student")
-    with pytest.raises(CourseError, match=r"student is checked out in .*/other; switch to another one"):
+    with pytest.raises(CourseError, match=r"student is checked out in .*/other; switch to another branch"):
         found.publish("student", FILES)
 
 

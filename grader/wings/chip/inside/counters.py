@@ -1,4 +1,7 @@
-"""Count the rounds of a loop in a scheduled program by following its counter, if the text does not state the number."""
+"""Count the rounds of a loop in a compiled program whose text does not state their number.
+
+The functions compute the integers that the loop carries from round to round, such as its counter.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from dataclasses import dataclass, field
 from grader.runner.hlo_text import Computation, shapes
 from grader.runner.hlo_text import HloInstruction as Line
 
-MAX_ROUNDS = 100_000  # loops with more rounds are not followed
-MAX_DEEP = 60  # limit on nested calls, and on chains of instructions that each compute a number from the previous one
-MAX_FUSIONS = 4  # nested
+MAX_ROUNDS = 100_000  # The rounds of loops with more rounds are not counted.
+MAX_DEEP = 60  # Limit on nested calls, and on chains of instructions that each compute a number from the previous one.
+MAX_FUSIONS = 4  # Limit on fusions inside fusions.
 INTEGER = re.compile(r"-?\d+")
 COMPARISONS = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
@@ -30,9 +33,14 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 def count_rounds(
     computations: Mapping[str, Computation], condition: str, body: str, first: Mapping[int, int]
 ) -> int | None:
-    """Return how often a loop runs: follow the numbers that it carries until its condition is false.
+    """Return the number of rounds of a loop: compute the integers that it carries until its condition is false.
 
-    Returns None if a number that the condition needs is not known, or if the loop has more than MAX_ROUNDS rounds.
+    Returns None if an integer that the condition needs is not known, or if the loop has more than MAX_ROUNDS rounds.
+
+    Args:
+        computations: all computations of the program, by name.
+        condition, body: names of the loop's computations.
+        first: the known integers in the loop's first carry (a tuple), by index.
     """
     numbers = dict(first)
     asked, inner = computations.get(condition, []), computations.get(body, [])
@@ -55,9 +63,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the indices of the elements of a computation's parameter on which the values ``of`` depend.
+    """Return the elements of a computation's parameter (a tuple) on which some of its values depend, as indices.
 
-    ``of``: names of values; if empty, the last value of the computation.
+    ``of``: names of these values; if empty, the last value of the computation.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
@@ -74,7 +82,7 @@ def _needed(lines: Computation, of: set[str]) -> set[int]:
 
 
 def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
-    """Return the numbers that every round of a loop passes on unchanged."""
+    """Return the integers in ``first``, the loop's first carry, that no round of the loop changes, by index."""
     lines = computations.get(body, [])
     if not lines or lines[-1].opcode != "tuple":
         return {}
@@ -89,12 +97,12 @@ def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping
 
 @dataclass
 class Numbers:
-    """The integers of one computation, evaluated on demand."""
+    """The integers that the instructions of one computation compute, evaluated on demand."""
 
     computations: Mapping[str, Computation]
     lines: Computation
-    # Known integers among the computation's inputs. The key is an index into its parameter, a tuple. In a fusion, the
-    # key is the number of a parameter.
+    # Known integers among the computation's inputs. A computation has one parameter, a tuple, and the key is an index
+    # into this tuple. Only a fusion has several parameters, and the key is a parameter's number.
     known: Mapping[int, int]
     level: int = 0  # of nested fusions
     found: dict[str, int | None] = field(default_factory=dict)
@@ -103,7 +111,7 @@ class Numbers:
         self.by_name = {one.name: one for one in self.lines}
 
     def elements(self, name: str) -> dict[int, int]:
-        """Return the known elements of a tuple."""
+        """Return the known integers in the tuple that the instruction ``name`` makes, by index."""
         one = self.by_name.get(name)
         if one is None or one.opcode != "tuple":
             return {}

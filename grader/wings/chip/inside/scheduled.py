@@ -1,12 +1,11 @@
-"""A program that the TPU compiler has scheduled, read from its text: the instructions that take time, in order.
+"""Read the text of a program that the TPU compiler has scheduled: the instructions that take time, in order.
 
-It reads:
-
-- ``estimated_cycles`` of a kernel.
+This module reads:
+- The compiler's estimate of a kernel's time (``estimated_cycles``).
 - Where a collective starts, and where the core waits for its result. The compiler writes a collective in four ways: a
   pair of start and done; a call on another processor of the chip; fusions that start, continue and end a collective
   beside a matmul; one instruction that the core waits for.
-- How often a loop runs, which the text states or its counter shows.
+- The number of rounds of a loop. The text states this number, or ``counters`` computes it.
 
 Copies between HBM and VMEM are ignored, because they run beside the core.
 """
@@ -48,13 +47,13 @@ class TooLarge(Exception):
 def read(
     hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
 ) -> tuple[Instruction, ...]:
-    """Return the instructions of a scheduled program, see ``Scheduled``."""
+    """Return the instructions of a scheduled program. The arguments are those of ``Scheduled.of``."""
     return Scheduled.of(hlo, mesh, places, names).instructions
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Facts about a collective: the numbers of the source operations that it comes from, and its operands' types."""
+    """The numbers of the source operations from which a compiled collective was made, and its operands' types."""
 
     marks: tuple[int, ...]
     arrays: tuple[str, ...]
@@ -62,7 +61,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """The instructions of a scheduled program. ``origins``: facts about each collective, by its number."""
+    """The instructions of a scheduled program. ``origins``: facts about each collective, by ``Instruction.number``."""
 
     instructions: tuple[Instruction, ...]
     origins: Mapping[int, Origin]
@@ -87,7 +86,7 @@ class Scheduled:
         return cls(reader.body(entry, {}, 0), reader.origins)
 
     def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
-        """Return the collectives that the compiler added. ``marked``: the source's collectives by operation number."""
+        """Return the collectives that the source program lacks. ``marked``: its collectives, by operation number."""
         named, nameless = [], []
         for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
             assert one.communication is not None
@@ -96,7 +95,7 @@ class Scheduled:
             if collective is None:
                 continue
             if origin.marks:
-                # Leave out marks of operations that are no collectives in the source.
+                # Leave out the numbers of source operations that are not collectives.
                 named.append(([m for m in origin.marks if m in marked], collective))
             else:
                 nameless.append(collective)
@@ -105,17 +104,18 @@ class Scheduled:
         return [*compiled_text.unclaimed(named, marked), *_rewritten(nameless, gone)]
 
 
-# This compiler rewrites a reduce-scatter and drops its name. The replacement may be an all-reduce, after which each
-# chip keeps its part. It may also be a reduce-scatter over the chips in ring order, and a permute that moves the parts
-# to their places. An all-gather of small parts becomes an all-reduce of the chips' parts, padded with zeros.
+# The compiler may replace a reduce-scatter and lose its operation number. The replacement is an all-reduce, after which
+# each chip keeps its part; or a reduce-scatter over the chips in ring order, and a permute that moves the parts to
+# their places. The compiler may replace an all-gather of small parts by an all-reduce of the parts, padded with zeros.
 REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
     """Return the collectives in ``nameless`` that the compiler cannot have made from collectives in ``gone``.
 
-    ``gone``: the source's collectives whose numbers no compiled collective has. The compiler may replace a collective
-    in ``gone`` by at most one collective of each kind in REWRITTEN, over equal axes and with at most as many runs.
+    ``nameless``: compiled collectives without operation numbers. ``gone``: the source's collectives with operation
+    numbers that no compiled collective has. The compiler may replace a collective in ``gone`` by at most one collective
+    of each kind in REWRITTEN, over equal axes and with at most as many runs.
     """
     left: Counter[tuple[str, str]] = Counter()
     for c in gone:
@@ -133,7 +133,7 @@ def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> li
 def _runs(
     body: Sequence[Instruction], times: Interval, path: Path, cases: Counter[str]
 ) -> Iterator[tuple[Instruction, Interval, Path]]:
-    """Yield every collective, how often it runs, and the branches around it."""
+    """Yield every collective in ``body``, how often it runs, and the branches around it."""
     for one in body:
         if one.op in ("collective", "start"):
             yield one, times, path
@@ -151,12 +151,12 @@ _Communicating = tuple[Line, Mapping[str, str]]  # an instruction that communica
 
 @dataclass
 class _BodyReading:
-    """The state while one computation is read."""
+    """What ``_Reader`` knows while it reads one computation."""
 
     numbers: Numbers
     shape_of: Mapping[str, str]
     level: int
-    # Identifiers of started collectives, by the name that the instruction at a collective's end refers to.
+    # Numbers of started collectives, by the name with which the instruction at a collective's end refers to it.
     under_way: dict[str, int] = field(default_factory=dict)
 
     def arrays(self, one: Line) -> list[str]:
@@ -247,7 +247,7 @@ class _Reader:
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls at any depth, without functions for single elements."""
+        """Return the computations that an instruction calls, also indirectly, except functions of single elements."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -257,7 +257,7 @@ class _Reader:
         return found
 
     def kernel(self, one: Line, inside: Sequence[Computation], body: _BodyReading) -> list[Instruction]:
-        """Return a kernel of the core, with the compiler's cycles, else with the bytes that it reads and writes."""
+        """Return a kernel with the cycles that the compiler states, else with the bytes that it reads and writes."""
         if cycles := CYCLES.search(one.rest):
             about = {"cycles": int(cycles[1])}
         else:
@@ -271,7 +271,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return the instruction ``made``. In a matmul, set ``joined`` (see ``wire.schedule.Instruction``)."""
+        """Return ``made``. In a matmul, set ``joined``: the collectives whose results its kernel adds to the matmul."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -279,7 +279,7 @@ class _Reader:
         return replace(made, joined=tuple(n for n in numbers if n is not None))
 
     def feeding(self, name: str, level: int = 0) -> set[int]:
-        """Return the parameters of a computation that its matmuls depend on."""
+        """Return the numbers of the parameters of a computation on which its matmuls depend."""
         lines = self.computations.get(name, [])
         by_name = {one.name: one for one in lines}
         left: list[str] = []
@@ -304,7 +304,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return the start of a collective. ``key``: the name that the collective's end uses."""
+        """Return the instruction that starts a collective. ``key``: the name by which its end refers to it, if any."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
@@ -319,7 +319,7 @@ class _Reader:
         return [Instruction(op, about.kind, number=number, communication=about, **self.place(marked))]
 
     def communication(self, one: Line, shape_of: Mapping[str, str], *, whole: Line) -> Communication | None:
-        """Return groups, axes and bytes of a collective, or None if nothing moves between devices."""
+        """Return the kind, groups, axes and bytes of a collective, or None if nothing moves between devices."""
         kind = _kind(one) or ""
         size = sum(hlo_bytes(shape_of.get(o, "")) for o in one.operands)
         if kind == "permute":
@@ -350,7 +350,7 @@ class _Reader:
         return Instruction("branches", "conditional", bodies=bodies, **self.place(one))
 
     def place(self, one: Line) -> dict[str, Any]:
-        """Return file and line of the instruction's last source operation with a known place."""
+        """Return the file and line of the learner's code from which an instruction comes; {} if they are unknown."""
         for number in reversed(one.marks):
             place = self.places[number] if number < len(self.places) else None
             if place is not None:
@@ -391,7 +391,7 @@ def _shapes(lines: Computation) -> dict[str, str]:
 
 
 def _chain(one: Line) -> str:
-    """Return a key that is equal for all fusions of one collective, which start, continue and end the collective."""
+    """Return a text that is equal for all fusions that start, continue and end one collective."""
     return f"channel {one.attributes.get('channel_id')}, {one.attributes.get('frontend_attributes', '')}"
 
 

@@ -1,4 +1,4 @@
-"""Requests to the process that compiles programs."""
+"""Answers to requests, in the process that compiles programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.wire.text import one_line, without_marks
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Compile one program for chips that need not be present. Nothing is executed."""
+    """Compile one program for TPU chips that need not be present, and send the result. The program does not run."""
     (program,) = blobs
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     try:

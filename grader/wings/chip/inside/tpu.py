@@ -1,8 +1,8 @@
-"""Compile programs with the TPU's own compiler (libtpu) for chips that need not be present. Nothing is executed.
+"""Compile programs with the TPU's own compiler (libtpu), for chips that need not be present. Programs do not run.
 
-``compiled`` takes a program that the learner's process sent, and a description of the slice: the slice's name in
-libtpu, and the chip coordinates of each device of the mesh. The answer has the compiler's ``Schedule``, or the reason
-why there is none.
+``compiled`` takes a program that was traced in the process with learner code, and a description of the slice: the
+slice's name in libtpu, and the chip coordinates of each device of the mesh. The answer has the compiler's ``Schedule``,
+or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
             several devices, a fourth coordinate is the device's index within its chip.
 
     Returns:
-        ``{"schedule"}``; ``{"too_large": [needed, available]}`` in bytes, if the program does not fit into a chip's
-        memory; or ``{"fault"}``, which the learner caused. If this function raises an exception, the grader is at
-        fault.
+        A dict with one key: ``schedule``; ``too_large``, if the program does not fit into a chip's memory, with
+        [needed, available] in bytes; or ``fault``, an error that the learner caused. If this function raises an
+        exception, the error is in the grader.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -74,7 +74,7 @@ def _compiled(
         module = program.parse()
         found = facts.read(
             module, ask["mesh"], set(ask["files"])
-        )  # ``facts.read`` raises ProgramRefused if the program is too large with all calls inlined
+        )  # ``facts.read`` raises ProgramRefused if the program becomes too large when all calls are inlined
         own = facts.collective_places(module)
         marked = {own[number]: collectives for number, collectives in found.marked.items()}
         places, names = number(module, program)
@@ -101,10 +101,10 @@ def _compiled(
 
 
 def _temporaries(memory: Any) -> int:
-    """Return the bytes of temporaries in the compiler's buffers: the smaller of two upper bounds.
+    """Return the bytes of temporary buffers: the smaller of two upper bounds from the compiler.
 
-    ``temp_size_in_bytes`` counts twice some arrays that loops carry (177 MiB of 674 MiB in exercise I5), and
-    ``peak_memory_in_bytes`` includes VMEM.
+    ``temp_size_in_bytes`` counts some arrays that loops carry twice (177 MiB of 674 MiB in exercise I5). The bound from
+    ``peak_memory_in_bytes`` includes buffers in VMEM.
     """
     others = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
     return max(0, int(min(memory.temp_size_in_bytes, memory.peak_memory_in_bytes - others)))
@@ -119,9 +119,10 @@ def topology(name: str, options: str) -> tuple[Any, ...]:
 
 
 def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None], list[str]]:
-    """Set each operation's number as its location, which the compiler's text keeps.
+    """Replace each operation's location (debug information) by the operation's number.
 
-    Return, by number, the places in the learner's source and the names of operations.
+    The compiler keeps locations, so that its text shows from which operations an instruction comes. Return two lists,
+    by number: the operations' places in the learner's source, and the operations' names.
     """
     from jaxlib.mlir import ir
 
@@ -134,7 +135,10 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return the part of each result that each device holds, in mesh order; empty if JAX does not know the parts."""
+    """Return the part of each result that each device holds, in mesh order; () if JAX does not know the parts.
+
+    A part is a (start, stop) for each dimension.
+    """
     found = []
     for sharding, (shape, _) in zip(made.output_shardings, program.results, strict=True):
         try:
@@ -147,7 +151,7 @@ def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[
 
 
 def _refusal(message: str) -> dict[str, Any]:
-    """Return the answer for a program that the compiler refuses."""
+    """Return the answer for a program that the compiler refuses with the error ``message``."""
     text = " ".join(message.split())
     if "RESOURCE_EXHAUSTED" in text and (sizes := TOO_LARGE.search(text)):
         needed, there = (round(float(sizes[i]) * UNITS[sizes[i + 1]]) for i in (1, 3))
