@@ -218,7 +218,7 @@ def _asked(answer: Answered) -> Iterator[str]:
         for one in seen.collectives:
             yield f"  {_collective(one)}"
     elif isinstance(seen, Fault):
-        yield f"  nothing to judge: {seen.kind}"
+        yield f"  no result to judge; kind of failure: {seen.kind}"
 
 
 def _collective(one: Collective) -> str:

@@ -24,8 +24,8 @@ PLAIN = frozenset(
 def could_differ(tree: ast.Module) -> bool:
     """Return True if the code uses a name that could change the code's answer in another run.
 
-    The check is meant for honest code. A student who hides random numbers from this check gains only one more run of
-    the code, which may give a different answer.
+    The check is meant for honest code. If code hides its random numbers from this check, the grader may use the
+    answers of an earlier run of the same code.
     """
     return not _named(tree).isdisjoint(NAMES)
 

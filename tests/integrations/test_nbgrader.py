@@ -585,7 +585,6 @@ def test_a_killed_batch_resumes_with_equal_results(kills: int, course: Course, r
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
 @pytest.mark.parametrize("room", [0, 4, 16, 64])
 def test_a_full_disk_is_reported_in_one_line_and_the_batch_goes_on(
