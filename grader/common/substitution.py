@@ -1,9 +1,10 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-Each dimension whose size differs in the large call has, in the small call, a prime factor that no other dimension has
-and that is larger than the number of devices. So the prime factors of a size show which dimensions it is a product of.
-For example, if dimension T has size 13 in the small call, 26 = 2 * 13 becomes 2 * T. Sizes without the prime factor of
-a dimension do not change.
+If the two calls give a dimension different sizes, its size in the small call has a prime factor that identifies the
+dimension: no other dimension's size has this factor, and it is larger than the number of devices. So the prime factors
+of any size in the small program show which dimensions the size is a product of. For example, if dimension T has size 13
+in the small call and 4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors
+does not change.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class Substitution:
     """Convert a size in a program on small arrays to the size in the same program on large arrays.
 
     Attributes:
-        ratios: the ratio of each prime number. A size is multiplied by a prime's ratio each time that the prime
-            divides the size.
+        ratios: by prime number, large size / small size of the dimension or mesh axis that the prime identifies. A size
+            is multiplied by this ratio as many times as it is divisible by the prime.
     """
 
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program for a size in the small program. The result may be a fraction."""
+        """Return the size in the large program that corresponds to ``size`` in the small one. It may be a fraction."""
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size
