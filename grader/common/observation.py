@@ -277,7 +277,7 @@ class Timing:
 
 
 def _no_clock(**_: Any) -> Any:
-    raise ValueError("there is no program for a timeline")
+    raise ValueError("there is no program whose timeline could be computed")
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: C
     return match([submitted[n] for n in shared], [common[n] for n in shared])
 
 
-OPEN = Fault("open", "the forms of this misconception share no finding for this check")
+OPEN = Fault("open", "the programs of this misconception fail this check in different ways")
 
 
 def _common(found: Sequence[Found]) -> Found:

@@ -105,7 +105,7 @@ class _Matching:
                 return f"{two.name} has {name} {timed}, in the judged program {judged}"
         dtypes = [[program.values[v].dtype for v in op.results] for op, program in self.both(one, two)]
         if dtypes[0] != dtypes[1]:
-            return f"{two.name} makes {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
+            return f"{two.name} returns {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
         return self.communication(one, two)
 
     def both(self, one: Operation, two: Operation) -> Sequence[tuple[Operation, Operations]]:
@@ -201,7 +201,7 @@ class _Matching:
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
-            return f"the loop's rounds are {two.rounds}, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
         if one.name in ("slice", "pad"):
             return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
         for a, b in zip(_numbers(one), _numbers(two), strict=True):
@@ -314,7 +314,7 @@ class _Matching:
     def due(self, judged: int) -> str:
         """Return a phrase for a message: the size that substitution gives for ``judged``; '' if it does not change."""
         grown = self.sizes.of(judged)
-        return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
+        return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 
 
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:

@@ -188,12 +188,12 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
     except ValueError:
         if str(kind) == "!stablehlo.token":  # tokens order side effects, such as callbacks
             raise ProgramRefused(CALLBACK) from None
-        raise ProgramRefused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
+        raise ProgramRefused(f"the program uses values of the type {str(kind)[:60]}, which is not allowed") from None
     if not array.has_static_shape or array.encoding is not None:
         raise ProgramRefused("the program makes an array whose shape is not fixed")
     name = element_names().get(str(array.element_type))
     if name is None:
-        raise ProgramRefused(f"the program uses arrays of an unusual type, {str(kind)[:60]}")
+        raise ProgramRefused(f"the program uses arrays of the type {str(kind)[:60]}, which is not allowed")
     return tuple(array.shape), name
 
 

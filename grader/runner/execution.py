@@ -225,7 +225,8 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     if len(collectives) > MAX_COLLECTIVES:
         raise ProgramRefused(
-            f"the program has more than {MAX_COLLECTIVES:,} collectives, written out; use lax.fori_loop or lax.scan"
+            f"the program has more than {MAX_COLLECTIVES:,} collectives, counted again for each call of a function; "
+            "use lax.fori_loop or lax.scan"
         )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
@@ -343,17 +344,19 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
     """
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
-        raise ProgramRefused("the results are larger than 64 MiB over all devices and runs")
+        raise ProgramRefused("the results of all devices and runs together are larger than 64 MiB")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
     for device in mesh.local_devices:
         shard = shards.get(device)
         if shard is None:
-            raise ProgramRefused("the result does not live on all devices of the mesh")
+            raise ProgramRefused("some devices of the mesh hold no part of the result")
         try:
             index = shard.index
         except (NotImplementedError, ValueError) as error:  # JAX gives no slices for unreduced arrays
-            raise ProgramRefused("the devices do not hold slices of the result; is a sum over them missing?") from error
+            raise ProgramRefused(
+                "the devices do not hold slices of the result: is a sum over the devices missing?"
+            ) from error
         places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
     return about | {"slices": places}

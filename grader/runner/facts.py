@@ -300,7 +300,7 @@ class _FactsReader:
         # would get arbitrary memory as its result.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
-            raise ProgramRefused(f"a {kind} does not name every device of the mesh once")
+            raise ProgramRefused(f"the groups of a {kind} do not contain every device of the mesh once")
         return groups
 
 

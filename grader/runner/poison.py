@@ -149,7 +149,9 @@ def compiled(
         try:
             PoisonedModule(module, mesh, what)
         except Exception as error:  # MLIR raises many types of errors for programs that JAX did not write
-            raise compiling.CannotRun(compiling.reason("the program cannot be changed for this test", error)) from error
+            raise compiling.CannotRun(
+                compiling.reason("the program cannot be changed to test which operations matter", error)
+            ) from error
         ragged.spell_out(module)
         call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
     compiling.checked_memory(call, devices.size)

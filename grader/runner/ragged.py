@@ -39,7 +39,9 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
     except (KeyError, ValueError, TypeError):
         raise ProgramRefused(f"a {RAGGED} does not name its groups of devices", place_of(op.location, files)) from None
     if sorted(d for group in groups for d in group) != list(range(devices)):
-        raise ProgramRefused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
+        raise ProgramRefused(
+            f"the groups of a {RAGGED} do not contain every device of the mesh once", place_of(op.location, files)
+        )
     if (wrong := _misfit(op, len(groups[0]))) is not None:
         raise ProgramRefused(f"a {RAGGED} {wrong}", place_of(op.location, files))
     for name in [a if isinstance(a, str) else a.name for a in op.attributes]:
@@ -54,17 +56,20 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 def _misfit(op: Any, members: int) -> str | None:
     """Return what is wrong with the types of ``op``, or None if the types are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
-        return "has not six operands and one result"
+        return "does not have six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
     if shaped(op.results[0].type) != (output, kind_out):
         return "has a result of another type than its output operand"
     if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
-        return f"moves rows of {kind}{list(operand)} into {kind_out}{list(output)}"
+        return f"cannot move rows of {kind}{list(operand)} into {kind_out}{list(output)}"
     if not _are_vectors_of_integers(offsets_and_sizes):
-        return "has offsets and sizes that are not integers, one for each slice"
+        return "needs vectors of integers, with one number for each slice, as offsets and sizes"
     slices = offsets_and_sizes[0][0][0]
     if not slices or slices % members or not operand[0] or not output[0]:
-        return f"needs rows, and a multiple of {members} slices; rows: {operand[0]} into {output[0]}, slices: {slices}"
+        return (
+            f"needs rows and a multiple of {members} slices, but moves {operand[0]} rows into {output[0]} "
+            f"in {slices} slices"
+        )
     return None
 
 

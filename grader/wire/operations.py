@@ -305,7 +305,7 @@ class _OperationsDecoder:
     def communication(self, data: Any) -> Communication:
         kind, groups, axes, size = as_list(data)
         if kind not in KINDS or not set(as_list(axes)) <= set(self.mesh):
-            raise ValueError(f"no such collective, {kind!r} over {axes!r}")
+            raise ValueError(f"there is no collective {kind!r} over {axes!r}")
         found = tuple(tuple(as_size(d, most=self.devices - 1) for d in as_list(group)) for group in as_list(groups))
         if kind == "permute" and any(len(pair) != 2 for pair in found):
             raise ValueError("a permute needs pairs")
@@ -315,17 +315,17 @@ class _OperationsDecoder:
         """Record that an operation or body defines the value ``number``, and return the number."""
         at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
-            raise ValueError(f"value {at} is made twice")
+            raise ValueError(f"value {at} is defined twice")
         self.made.add(at)
         return at
 
     def used(self, numbers: Any) -> tuple[int, ...]:
         self.uses += len(as_list(numbers))
         if self.uses > MAX_USES:
-            raise ValueError("values are used too often")
+            raise ValueError(f"values are used more than {MAX_USES:,} times")
         found = tuple(as_size(n, most=len(self.values) - 1) for n in numbers)
         if not self.made.issuperset(found):
-            raise ValueError("a value is used before it is made")
+            raise ValueError("a value is used before it is defined")
         return found
 
 

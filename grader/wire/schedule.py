@@ -148,7 +148,7 @@ def from_json(data: Any) -> Schedule:
 
 def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     if len(as_list(data)) != devices:
-        raise ValueError("a result needs a layout on all devices")
+        raise ValueError("a result's layout does not have one part for each device")
     return tuple(tuple((as_size(a), as_size(b)) for a, b in as_list(part)) for part in data)
 
 
@@ -168,7 +168,7 @@ class _Reading:
         for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
-                raise ValueError("a collective needs a number of its own and at least one device")
+                raise ValueError("a collective has no groups, or the number of another collective")
             if one.op in ("collective", "start"):
                 self.numbers.add(one.number)
             if one.op == "start":
@@ -177,17 +177,17 @@ class _Reading:
                 under_way.remove(one.number)
             found.append(one)
         if under_way:
-            raise ValueError("a collective starts and does not end")
+            raise ValueError("a collective has a start and no done")
         return tuple(found)
 
     def one(self, data: Any, level: int) -> Instruction:
         self.count += 1
         if self.count > MAX_INSTRUCTIONS or data["op"] not in OPS:
-            raise ValueError("too many instructions, or an unknown one")
+            raise ValueError("there are too many instructions, or one is of an unknown kind")
         about = data.get("communication")
         bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
-            raise ValueError("an instruction has bodies that its kind does not have")
+            raise ValueError("an instruction of this kind cannot have these bodies")
         return Instruction(
             data["op"],
             as_text(data["what"]),
@@ -206,7 +206,7 @@ class _Reading:
     def communication(self, data: Any) -> Communication:
         kind, groups, axes, size = as_list(data)
         if kind not in KINDS or not set(as_list(axes)) <= set(self.mesh):
-            raise ValueError(f"no such collective, {kind!r} over {axes!r}")
+            raise ValueError(f"there is no collective {kind!r} over {axes!r}")
         most = math.prod(self.mesh.values()) - 1
         found = tuple(tuple(as_size(d, most=most) for d in as_list(group)) for group in as_list(groups))
         if not found or any(not group or (kind == "permute" and len(group) != 2) for group in found):
