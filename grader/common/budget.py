@@ -9,7 +9,7 @@ LEAST_RATIO = 1.5
 
 
 class Budget(float):
-    """A budget between the needs of right programs and of a wrong program.
+    """A limit on an amount, such as bytes, that right programs keep and a wrong program exceeds.
 
     Attributes:
         right: the least amount that a right program needs.

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORM = "1"  # version of the table's columns; the cache ignores files of other versions
-MAX_WAITING = 8 << 20  # bytes per transaction
-WAIT_SECONDS = 5.0  # the longest wait for another process that writes
-DAY = 86400  # seconds
-MOST = 1 << 30  # limit of the user's cache, in bytes on disk
+FORM = "1"  # Version of the table's columns. The cache ignores files of other versions.
+MAX_WAITING = 8 << 20  # Largest number of bytes that wait to be written.
+WAIT_SECONDS = 5.0  # The longest wait for another process that writes.
+DAY = 86400  # Seconds.
+MOST = 1 << 30  # Limit of the user's cache, in bytes on disk.
 VARIABLE = "SHARDLINGS_CACHE"
 OFF = "off"
 TABLE = """
@@ -46,9 +46,9 @@ class Cache:
         self._lock = threading.RLock()
         self._waiting: dict[bytes, bytes] = {}  # values that were put but not yet written
         self._held = 0
-        self._used: set[bytes] = set()  # keys that were read for the first time today
-        self._today = int(time.time() // DAY)  # the day decides only which entries are deleted first
-        self._size = most  # assume the maximum until the first write measures the size
+        self._used: set[bytes] = set()  # Keys that were read today for the first time since an earlier day.
+        self._today = int(time.time() // DAY)  # The day of use decides which entries are deleted first.
+        self._size = most  # An upper bound, until the first write adds up the sizes of all entries.
         self._file: sqlite3.Connection | None = None
         self._open()
 

@@ -29,8 +29,8 @@ from grader.wire.operations import Body, Operation, Operations
 # The walk counts the marks that it reads or makes, with loops unrolled, and MARKS_OF_ONE for each operation. A walk
 # that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
-MOST_ENTRIES = 64  # the largest first dimension whose entries have their own marks
-MOST_BITS = 8192  # largest number of bits for the marks of all arguments' entries
+MOST_ENTRIES = 64  # The largest first dimension whose entries have their own marks.
+MOST_BITS = 8192  # Largest number of bits for the marks of all arguments' entries.
 MOST_SENT = 256
 BY_ELEMENT = {
     "abs", "add", "and", "clamp", "compare", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum",
@@ -227,7 +227,7 @@ class MarkWalk:
         return sum(len(sent.permutes) for sent in self.sent)
 
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
-        """Return for each device the branches that it may take. ``numbers``: the number that selects, on each device.
+        """Return for each device the branches that it may take. ``numbers``: the selecting number on each device.
 
         As in XLA, a number to which no branch belongs selects the last branch.
         """
@@ -251,9 +251,12 @@ class MarkWalk:
         return [self.choice(values, taken, which) for values in offered]
 
     def choice(self, offered: Sequence[Held | None], taken: Sequence[set[int]], which: Held) -> Held:
-        """Return the marks of the value ``which``, which decides, together with those of the values it may select.
+        """Return the marks of a value that is selected from ``offered``, joined with the marks of the selector.
 
-        ``taken``: for each device, the positions in ``offered`` of the values that may be selected.
+        Args:
+            offered: the values from which one is selected.
+            taken: for each device, the positions in ``offered`` of the values that may be selected there.
+            which: the value that selects.
         """
         self.counted(len(offered) + sum(held.size for held in offered if held))
 

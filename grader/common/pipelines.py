@@ -58,9 +58,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if two of the data that its devices send in its ticks depend on different entries
-    of an argument, with no entry in common, and results of the program depend on both data. The list is empty if the
-    program is too long for the analysis, or has a part that the analysis cannot track.
+    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of an argument,
+    with no entry in common, and results of the program depend on both pieces. The list is empty if the program is too
+    long for the analysis, or has a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.
@@ -133,9 +133,9 @@ class _Lane:
         return entries if exact else None
 
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-        """Return whether two of the sent data depend on known entries and share no entry.
+        """Return whether two pieces of the sent data depend on known entries and have no entry in common.
 
-        Only data on which a result of the program depends count.
+        Data on which no result of the program depends does not count.
 
         Args:
             sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.

@@ -202,7 +202,7 @@ class Report(BaseModel):
         fingerprint: SHA-256 over all that the verdicts depend on.
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
-        notes: remarks on the submission for a person.
+        notes: remarks on the submission that a person should read.
         hand_ins: submission times by module, if the course has a late policy. ``earned`` is the number of points after
             late penalties.
     """

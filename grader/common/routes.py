@@ -24,7 +24,7 @@ KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
-STAYS = {"convert", "copy", "negate"}  # operations that keep each element in its place
+STAYS = {"convert", "copy", "negate"}  # Operations that keep each element in its place.
 # Operations whose results hold only elements of the first operand.
 CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}
 

@@ -1,7 +1,7 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-If the two calls give a dimension different sizes, its size in the small call has a prime factor that identifies the
-dimension: no other dimension's size has this factor, and it is larger than the number of devices. So the prime factors
+If the two calls give a dimension different sizes, the size in the small call has a prime factor that identifies the
+dimension. No other dimension's size has this factor, and it is larger than the number of devices. So the prime factors
 of any size in the small program show which dimensions the size is a product of. For example, if dimension T has size 13
 in the small call and 4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors
 does not change.
@@ -67,7 +67,7 @@ def substitution(
         own = [p for p in _primes(size) if p > devices and not any(n % p == 0 for n in others)]
         if not own:
             raise Ambiguous(
-                f"the dimension {dim} has size {size} in the judged call and {large[dim]} in the timed call: in the "
+                f"the dimension {dim} has size {size} in the judged call and {large[dim]} in the timing call: in the "
                 f"judged call, choose a size with a prime factor that is larger than {devices} (the number of devices) "
                 f"and that no other dimension has, such as {_next_prime(devices, others)}"
             )
@@ -80,7 +80,7 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
     for axis, size in small.items():
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
-                f"the mesh axis {axis} has size {size} in the judged call and {large[axis]} in the timed call: "
+                f"the mesh axis {axis} has size {size} in the judged call and {large[axis]} in the timing call: "
                 "in the judged call, choose a prime size that no other axis has, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})

@@ -1,7 +1,7 @@
 """Questions: draw a learner's parameters, print the text, and judge the answer.
 
-A verdict says that an answer is right, is the answer of a known misconception, or is wrong. A verdict never reveals the
-right answer.
+A *variant* of a question is the question with one choice of its parameters. A verdict says that an answer is right, is
+the answer of a known misconception, or is wrong. A verdict never reveals the right answer.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def render_text(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def _flowing(paragraph: str) -> str:
-    """Join a paragraph's lines into one line, which the display wraps; lists, tables and code keep their lines."""
+    """Join a paragraph's lines into one line, so that the display can wrap it. Lists, tables and code do not change."""
     lines = paragraph.splitlines()
     return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
@@ -281,7 +281,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
-    """Return fields of the result on an answer to which a person must give points."""
+    """Return the fields of a result for an answer that a person must grade."""
     assert isinstance(answer, Written)
     reason = BY_A_PERSON + (
         f"; only the first {MAX_TEXT} characters of the answer were read" if len(raw) >= MAX_TEXT else ""
@@ -329,7 +329,7 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If the answers of some misconceptions count as equal to ``given``, return the misconception with the nearest one.
+    If the answers of some misconceptions count as equal to ``given``, return the one whose answer is nearest.
     Otherwise, return the misconceptions whose answers equal all wrong parts of ``given``, such as all wrong numbers in
     a table; [] if there are too many of them.
     """

@@ -28,8 +28,8 @@ WRONG_IN_SECRET = (
     "right on all public inputs, wrong on hidden inputs: look for code that fits only the public sizes or values"
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
-MAX_SPANS = 1000  # a report shows no timeline with more bars than this
-MAX_ROUTES = 2  # a report shows at most this many routes, and this many pipelines; ``explain`` shows all
+MAX_SPANS = 1000  # A report shows no timeline with more bars than this.
+MAX_ROUTES = 2  # A report shows at most this many routes, and this many pipelines; ``explain`` shows all.
 DRAWN_ONCE = ("timeline", "rounds", "ticks")
 MAX_HELD = 600  # a report shows no route or pipeline with more entries (devices times rounds) than this
 
@@ -189,7 +189,7 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Judge a check that passes on simulated devices again, with the values that the requested real devices computed.
+    """Judge a check again, with values from the requested real devices, after it passed on simulated devices.
 
     A check that compares no values depends only on the program, so the real devices cannot change its verdict. If the
     check fails on secret inputs, the result gives no details. If the real devices computed no values, the result is

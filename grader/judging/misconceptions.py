@@ -1,9 +1,9 @@
 """Find the misconception that a submission has.
 
 A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A misconception fits if
-checks find equal mistakes in a form and in the submission: equal wrong values, equal excess collectives, or equal
-operations that wait for a matmul although they must not. Only runs on inputs that are not secret are compared. In this
-module, a *finding* is what a check finds in one run, such as a failure.
+checks find equal mistakes in a form and in the submission, such as equal wrong values, equal excess collectives, or
+equal operations that wait for a matmul although they must not. Only runs on inputs that are not secret are compared. In
+this module, a *finding* is what a check finds in one run, such as a failure.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Answered, paired, partner
 from grader.wire.frames import wide
 
-NEAR = 0.01  # errors of programs that make equal mistakes differ by less than this fraction of the largest error
-CLEAR = 4  # errors below this multiple of the tolerance do not show which mistake caused them
+NEAR = 0.01  # Errors of programs that make equal mistakes differ by less than this fraction of the largest error.
+CLEAR = 4  # Errors below this multiple of the tolerance do not show which mistake caused them.
 Found = Failure | Fault | Outcome | None
 NO_DATA = Outcome(error="wrong")
 
@@ -123,7 +123,7 @@ def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
     A form of a misconception (a program with the mistake) does not count if the check has more or fewer findings for
-    it than for the submission: the two cannot be compared.
+    the form than for the submission, because such findings cannot be compared.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
@@ -144,7 +144,7 @@ def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], ch
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if the submission passes the function ``misconception.gives`` on every mesh, when used as a check."""
+    """Return True if the submission passes ``misconception.gives``, used as the function of a check, on every mesh."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -282,7 +282,7 @@ def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[i
 
 
 def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
-    """Add up pairs of counts, as ``_alike`` returns them. Return None if a first count is None."""
+    """Add up pairs of counts, as ``_alike`` returns them. Return None if the first count of a pair is None."""
     agreed = undefined = 0
     for same, open_ in counts:
         if same is None:

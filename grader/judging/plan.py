@@ -24,8 +24,8 @@ from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Quest
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
-OPEN_SEED = "public"  # the public seed, with which anyone may draw inputs
-MOST_CASES = 10_000  # one draw has at most this many hidden cases
+OPEN_SEED = "public"  # The public seed, with which anyone may draw inputs.
+MOST_CASES = 10_000  # The author's function may draw at most this many hidden cases.
 # Number of runs on hidden dimensions with inputs from the course's seed. One more run has inputs from the public seed.
 SECRET_RUNS = 2
 
@@ -43,7 +43,7 @@ class Ask:
         secret: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
         hidden: True for a call on hidden dimensions.
-        compared: True for a timed call, and for the small call whose values are judged in its place. The grader
+        compared: True for a timing call, and for the small call whose values are judged in its place. The grader
             compares the programs of both calls.
     """
 
@@ -144,14 +144,14 @@ class Ask:
         return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
-        """Return one list of arrays per run: the inputs of all steps of the run, in the order of the program."""
+        """Return one list of arrays per run: the inputs of all steps, in the order in which the program takes them."""
         steps = self.of.steps if isinstance(self.of, Call) else 1
         each = [[array for _, array in arrays_of(one)] for one in self.inputs]
         return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
 
 
 def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
-    """Return the arrays of one step with their names, in the program's order."""
+    """Return the arrays of one step with their names, in the order in which the program takes them."""
     return [leaf for name, tree in inputs.items() for leaf in leaves(tree, name) if leaf[1] is not None]
 
 
@@ -208,18 +208,18 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
-    """Return the calls of a check. A timed call comes right after the small call whose values are judged."""
+    """Return the calls of a check. A timing call comes right after the small call whose values are judged."""
     return [each for call in check.calls for each in _with_values(call)]
 
 
 def _compared_calls(checks: Sequence[Check]) -> set[int]:
-    """Return the Python ids of the timed calls, and of the small calls whose values are judged in their place."""
+    """Return the Python ids of the timing calls, and of the small calls whose values are judged in their place."""
     pairs = [_with_values(call) for check in checks for call in check.calls]
     return {id(call) for pair in pairs if len(pair) > 1 for call in pair}
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call alone; for a timed call, the small call whose values are judged, then the timed call."""
+    """Return the call alone; for a timing call, the small call whose values are judged, then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 

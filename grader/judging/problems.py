@@ -28,11 +28,11 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 
     The problems are:
 
-    - a unit is unknown, or no parameters satisfy the question's ``where``
-    - a text does not render
-    - the right answer, or the answer of a misconception, is not valid for the question
-    - two of these answers are so close that a learner's answer could match both
-    - the items of a question about order are declared in the right order
+    - A unit is unknown, or no parameters satisfy the question's ``where``.
+    - A text does not render.
+    - The right answer, or the answer of a misconception, is not valid for the question.
+    - Two of these answers are so close that a learner's answer could match both.
+    - The items of a question about order are declared in the right order.
 
     Each problem is reported once, with the first variant that has it.
     """

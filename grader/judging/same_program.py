@@ -21,14 +21,14 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # numbers, but not the 64 of i64
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
-ROUNDS = 2  # a loop over N devices may have N - 2 to N + 2 rounds
-WINDOW = 3  # largest change of a size by a window: a window of 4 has T - 3 positions in T elements
-MAX_SUMMED = 12  # ``sums`` has a pair for each subset of the arguments, so it uses at most this many arguments
-MOST_LOST = Fraction(1, 2)  # largest share of an array that a program with parts of fixed size may leave out
-TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # negative padding cuts an array
+ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
+WINDOW = 3  # Largest change of a size by a window. For example, a window of 4 has T - 3 positions in T elements.
+MAX_SUMMED = 12  # ``sums`` has a pair for each subset of the arguments, so it uses at most this many arguments.
+MOST_LOST = Fraction(1, 2)  # Largest fraction of an array that a program with parts of fixed size may leave out.
+TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # Negative padding cuts an array.
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ class _Matching:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if the part that ``two`` takes is larger than that of ``one`` where the operand is larger.
+        """Return True if an operation that takes a part of an array takes a larger part in the large program (``two``).
 
-        The result must be larger in each dimension in which the operand is larger. For a gather, return True if the
-        array of indices is larger in ``two`` than in ``one``.
+        The part must be larger in each dimension in which the array is larger. For a gather, it is enough that the
+        array of indices is larger.
         """
         if one.name == "gather":
             text = one.attributes

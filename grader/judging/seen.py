@@ -234,12 +234,12 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer for the small call whose values are judged in place of the timed call ``ask``.
+    """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
 
     The small call is on the mesh and at the sizes that match those of ``ask``.
 
     Raises:
-        LookupError: ``answered`` lacks this answer, although every plan with a timed call also has the small call.
+        LookupError: ``answered`` lacks this answer, although every plan with a timing call also has the small call.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

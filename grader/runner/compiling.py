@@ -60,7 +60,9 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile a canonical program, after marking the collectives in it (see ``hlo.added_by_compiler``).
+    """Compile a canonical program for simulated devices, and look for collectives that the compiler adds.
+
+    To recognize them, the collectives of the program are numbered before (``facts.mark``).
 
     Args:
         found: the facts that ``facts.read`` found in the canonical program. If they do not say how many FLOPs it has,
@@ -87,7 +89,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     """Compile a canonical program for an accelerator, or for several processes, with XLA's default options.
 
     Args:
-        exact: compute every matmul in float32.
+        exact: True to compute every matmul in float32.
     """
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
@@ -142,9 +144,9 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function whose arguments and results have the shapes and dtypes of the program's.
+    """Lower a function whose arguments and results have the shapes and dtypes of the program's arguments and results.
 
-    ``standing_in`` then replaces the function's module by the program's.
+    ``standing_in`` then replaces the function's module by the program's module.
     """
 
     def same_results(*_: Any) -> tuple:

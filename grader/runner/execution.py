@@ -126,7 +126,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
     so the compiler may add collectives and use memory freely.
 
     Args:
-        exact: compute every matmul in float32, even if the program requests another precision.
+        exact: True to compute every matmul in float32, even if the program requests another precision.
 
     Returns:
         The reply of ``execute`` without facts, with two more fields. ``devices``: the positions on the mesh of this

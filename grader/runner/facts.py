@@ -174,9 +174,9 @@ class _FactsReader:
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
-        self.mapped = False  # True if the results depend on a shard_map
-        self.beside = NOTHING  # FLOPs outside shard_map, of operations on data, on which the results depend
-        self.share = self.devices  # number of devices that may each hold a part of an array; 1 in a full shard_map
+        self.mapped = False  # True if the results depend on a shard_map.
+        self.beside = NOTHING  # FLOPs, outside shard_map, of operations on data on which the results depend.
+        self.share = self.devices  # Number of devices that may share an array; 1 in a shard_map over all axes.
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:

@@ -1,7 +1,8 @@
 """Facts from the text of the compiled program: collectives that the compiler added, and the FLOPs of one device.
 
 XLA prints a compiled program as computations (functions) with instructions. XLA prints a loop's number of rounds if XLA
-knows it; other loops may run any number of times.
+knows it; other loops may run any number of times. The *canonical program* is the learner's program before compilation
+(see ``program``).
 """
 
 from __future__ import annotations
@@ -193,9 +194,9 @@ def unclaimed(
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
     """Return how many of the compiled collectives ``copies`` the compiler must have added.
 
-    ``source`` has the collectives of the canonical program that have the copies' number. The compiler has added some
-    copies if the copies run more often in total than those. If it is unknown how often they run, the numbers of
-    collectives are compared.
+    ``source`` has the collectives of the canonical program that have the copies' number (see ``facts.mark``). The
+    compiler has added some copies if the copies run more often in total than the collectives in ``source``. If it is
+    unknown how often they run, the numbers of collectives are compared.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)

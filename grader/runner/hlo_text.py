@@ -80,7 +80,7 @@ def parse(hlo: str) -> tuple[dict[str, Computation], str]:
 
 
 def instruction(line: str) -> HloInstruction:
-    """Return one line of a computation as an instruction."""
+    """Parse one line of a computation's text, which has one instruction."""
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")

@@ -41,7 +41,7 @@ def _limit(condition: Any) -> tuple[Any, int, int] | None:
 
 
 def _step(body: Any, position: int) -> int | None:
-    """Return the positive constant that each round adds to the counter, or None if the counter changes otherwise."""
+    """Return the positive constant that each round adds to the counter; None if it changes in another way."""
     *_, returned = list(body)
     added = defining(returned.operands[position])
     if added is None or added.name != "stablehlo.add":

@@ -381,7 +381,7 @@ def _direction(op: Any) -> str:
 
 
 def _number(op: Any) -> int | None:
-    """Return the integer of a constant without dimensions, or None."""
+    """Return the value of a constant that is a single integer without dimensions; None for other constants."""
     shape, dtype = shaped(op.results[0].type)
     if shape or not dtype.lstrip("u").startswith(("int", "bool")):
         return None

@@ -31,8 +31,8 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # their blocks cannot use values from outside
-SALTS = 3  # how many sets of replacement values to try at most, until a result changes by more than LARGEST_BOUND
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # Their blocks cannot use values from outside.
+SALTS = 3  # How many sets of replacement values to try at most, until a result changes by more than LARGEST_BOUND.
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -225,9 +225,9 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change the operations of the kind ``what`` in a block. The first one gets ``number``.
+        """Change the operations of the kind ``what`` in a block, and number them from ``number``.
 
-        Return the number for the first operation after the block.
+        Return the number for the next such operation after the block.
 
         Args:
             wanted: the value with the number of the operation to change.

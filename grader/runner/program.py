@@ -87,7 +87,8 @@ def canonical(
     Args:
         code: MLIR bytecode from the learner's process.
         mesh: axis sizes of the mesh in the grader's request, in order.
-        arguments: ``{"shape", "dtype", "spec"}`` of each argument in the grader's request, with specs in wire format.
+        arguments: ``{"shape", "dtype", "spec"}`` of each argument in the grader's request. The ``spec`` is a
+            PartitionSpec as JSON (``frames.encode``).
         files: names of the learner's files and cells. Source locations in all other files are dropped.
         most: the largest number of bytes that an array may have.
 

@@ -33,7 +33,10 @@ API = 4  # the version of XLA's custom calls in which the attribute backend_conf
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Drop all attributes except the groups and the name. Raises ProgramRefused for a call that JAX would not make."""
+    """Drop all attributes of a ``ragged_all_to_all`` except its groups and its name.
+
+    Raises ProgramRefused for a call that JAX would not make.
+    """
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -80,7 +83,7 @@ def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> b
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective, as ``replica_groups`` does; ``clean`` must have cleaned ragged_all_to_alls."""
+    """Return the groups of a collective (see ``replica_groups``). A ragged all-to-all must have passed ``clean``."""
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 

@@ -121,9 +121,9 @@ class Operation:
     """One operation. Values are indices into ``Operations.values``.
 
     Attributes:
-        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Three
-            other names are possible: "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard"
-            (joins the parts where ``shard_map`` ends) and "reshard" (moves an array to another layout).
+        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Names
+            from no dialect are "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins
+            the parts where ``shard_map`` ends) and "reshard" (moves an array to another layout).
         operands, results: values. The operands of a ``while`` are the values that the loop carries. Bodies may use
             values from outside the body that are not among the operands.
         flops: for a matmul or convolution, its FLOPs (a multiplication and an addition are two); else 0.
@@ -174,7 +174,7 @@ class Operations:
     main: Body
 
     def walk(self) -> Iterator[Operation]:
-        """Yield every operation in program order, followed by the operations of its bodies."""
+        """Yield all operations in program order: each operation, then the operations in its bodies."""
         stack = [iter(self.main.operations)]
         while stack:
             for found in stack[-1]:

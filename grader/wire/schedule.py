@@ -26,8 +26,8 @@ class Instruction:
 
     Attributes:
         op: "product" (a kernel with a matmul), "kernel" (any other kernel), "collective" (the core waits for its end),
-            "start" and "done" (of a collective that runs while the core computes), "loop", or "branches" (a
-            conditional: one of its branches runs).
+            "start" and "done" (of a collective that runs while the core computes), "loop", or "branches" (only one of
+            them runs).
         what: what the instruction does: "dot_general", "copy", or a collective's kind.
         cycles: for a kernel, the compiler's estimate of its cycles.
         bytes: for a kernel without an estimate of cycles, the bytes that it reads and writes; else 0.
@@ -87,7 +87,7 @@ class Schedule:
         return self.arguments + self.results + self.temporaries - self.aliased
 
     def walk(self) -> Iterator[Instruction]:
-        """Yield every instruction, followed by the instructions of its bodies."""
+        """Yield all instructions in order: each instruction, then the instructions in its bodies."""
         stack = [iter(self.instructions)]
         while stack:
             found = next(stack[-1], None)

@@ -1,7 +1,7 @@
 """Trees: nested dicts, lists and tuples of leaves, like the trees of ``jax.tree``.
 
 The keys of dicts are strings. The grader and the process that runs learner code list the leaves of a tree in equal
-order: branches of a dict in the order of sorted keys, as in ``jax.tree``.
+order. A dict's branches are in the order of its sorted keys, as in ``jax.tree``.
 """
 
 from __future__ import annotations

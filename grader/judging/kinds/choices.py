@@ -26,7 +26,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Return the kind with the options' texts filled in. Raises the exceptions of ``AnswerKind.of``."""
+        """Return a ChoiceKind with parameters filled into the options. Raises the exceptions of ``AnswerKind.of``."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}

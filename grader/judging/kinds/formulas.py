@@ -30,8 +30,8 @@ class Evaluated:
 class FormulaKind(AnswerKind[Evaluated, Evaluated]):
     """A formula. ``symbols`` maps each symbol to the values to draw from.
 
-    ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula, and ``read`` gets what
-    that process returned: ``{"formula": text, "values": [...]}``, or ``{"problem": reason}``.
+    ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula and returns
+    ``{"formula": text, "values": [...]}`` or ``{"problem": reason}``, which ``read`` gets.
     """
 
     symbols: Mapping[str, Sequence[float]]

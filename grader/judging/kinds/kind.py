@@ -39,7 +39,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @classmethod
     @abstractmethod
     def of(cls, answer: Any, drawn: Mapping[str, Any], rtol: float) -> Self:
-        """Return the kind that reads and judges answers to a question.
+        """Return an object of this class that reads and judges answers to a question.
 
         Args:
             answer: the author's declaration of the answer, such as a ``Spec``.
