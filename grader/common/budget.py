@@ -29,7 +29,9 @@ class Budget(float):
                 f"{LEAST_RATIO:g} times that of right programs, {styles * right:g}; choose sizes where they differ more"
             )
         if at is not None and not styles * right <= at < wrong:
-            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} is not between these numbers")
+            raise ValueError(
+                f"between({right:g}, {wrong:g}): at={at:g} is not between {styles * right:g} and {wrong:g}"
+            )
         mean = math.sqrt(styles * right * wrong)
         budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
         budget.right, budget.wrong, budget.unit = right, wrong, unit

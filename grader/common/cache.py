@@ -46,7 +46,7 @@ class Cache:
         self._lock = threading.RLock()
         self._waiting: dict[bytes, bytes] = {}  # values that were put but not yet written
         self._held = 0
-        self._used: set[bytes] = set()  # Keys that were read today for the first time since an earlier day.
+        self._used: set[bytes] = set()  # Keys that were read today, while their entries still name an earlier day.
         self._today = int(time.time() // DAY)  # The day of use decides which entries are deleted first.
         self._size = most  # An upper bound, until the first write adds up the sizes of all entries.
         self._file: sqlite3.Connection | None = None
@@ -171,7 +171,7 @@ class Cache:
     def _failed(self, error: sqlite3.Error) -> None:
         """Ignore an error of the cache file. If the file is not a database, delete it and continue without a cache."""
         file, self._file = self._file, None
-        if isinstance(error, sqlite3.OperationalError) and file:  # the file is locked, full or read-only, but intact
+        if isinstance(error, sqlite3.OperationalError) and file:  # the file is intact: locked, full or read-only
             self._file = file
             return
         with contextlib.suppress(sqlite3.Error):

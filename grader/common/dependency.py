@@ -49,10 +49,11 @@ class Dependency:
         self.places: list[OperationContext] = []
         # argument or result of a loop or branch -> the values that it may equal, and those that decide when a loop ends
         self.parents: dict[int, tuple[int, ...]] = {}
-        self.maker: dict[int, int] = {}  # value -> the operation that makes it
-        self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop
+        self.maker: dict[int, int] = {}  # Value -> the operation that makes it.
+        self.loop_of: dict[int, int] = {}  # Argument of a loop's condition or body -> the loop.
         self._place(program.main, OperationContext(Operation("", (), ())))
-        self.children: dict[int, list[int]] = {}  # the inverse of ``parents``
+        # The reverse of ``parents``: value -> the values that may equal it or depend on it.
+        self.children: dict[int, list[int]] = {}
         for value, made_of in self.parents.items():
             for parent in made_of:
                 self.children.setdefault(parent, []).append(value)

@@ -27,7 +27,8 @@ def drawn(absent: Made, make: Callable[..., Made], *about: object) -> Made:
     try:
         return make(*about)
     except Exception as error:
-        *_, (frame, number) = traceback.walk_tb(error.__traceback__)  # reads no files: a sandbox may refuse it
+        # ``walk_tb`` reads no source files, which a sandbox might not allow.
+        *_, (frame, number) = traceback.walk_tb(error.__traceback__)
         line = f"a picture is left out: {type(error).__name__} in {Path(frame.f_code.co_filename).name}, line {number}"
         if line not in _logged:
             _logged.add(line)

@@ -86,8 +86,8 @@ class MarkWalk:
             op.operands[0] for op in program.walk() if op.communication and op.communication.kind == "permute"
         }
         self.sent: list[Sent] = []
-        self.latest: dict[int, Sent] = {}  # value that a permute sends -> its latest ``Sent``
-        # array that is joined where a shard_map ends -> shape and marks of its parts
+        self.latest: dict[int, Sent] = {}  # Value that a permute sends -> its latest ``Sent``.
+        # Array that is joined from parts where a shard_map ends -> shape and marks of the parts.
         self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}
         shapes = [program.values[value].shape for value in program.main.arguments]
         counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
@@ -167,7 +167,7 @@ class MarkWalk:
     # operations
 
     def body(self, body: Body, brought: Sequence[Held]) -> list[Held]:
-        self.counted(MARKS_OF_ONE)  # a loop may have no operations
+        self.counted(MARKS_OF_ONE)  # counts each round of a loop, even if the loop has no operations
         self.put(body.arguments, brought)
         for op in body.operations:
             brought = [self.at[value] for value in op.operands]
@@ -244,7 +244,7 @@ class MarkWalk:
         taken = self.taken(op, which.numbers)
         run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}
         if len(run) > 1 and self.permuted() > before:
-            raise UnknownError  # some devices may not take part in the permute
+            raise UnknownError  # devices take different branches, so some may not take part in a branch's permute
         if len(run) == 1:
             return next(iter(run.values()))
         offered = [[run[n][i] if n in run else None for n in range(last + 1)] for i in range(len(op.results))]

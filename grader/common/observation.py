@@ -306,8 +306,8 @@ class Seen:
     steps: list[Seen] = field(default_factory=list)
     check_vma: bool = False
     operations: Operations | None = None
-    differentiated: bool = False  # the call asks for gradients
-    part: str = ""  # text that names the collectives chosen by ``only``
+    differentiated: bool = False  # True if the call asks for gradients.
+    part: str = ""  # Words for messages about the collectives chosen by ``only``.
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     # Returns the timeline according to the TPU slice's compiler. None if there is no such compiler.
@@ -316,7 +316,7 @@ class Seen:
     poison: Poison | None = field(default=None, compare=False, repr=False)
     # Comparisons with budgets. All copies of this observation share the list.
     spent: list[BudgetUse] = field(default_factory=list)
-    measuring: bool = False  # record comparisons with budgets, but let no comparison fail
+    measuring: bool = False  # True to record comparisons with budgets without letting any of them fail.
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

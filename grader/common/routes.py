@@ -150,7 +150,7 @@ class _RouteWalk:
         return Route(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), holds)
 
     def body(self, body: Body, brought: list[_Held]) -> list[_Held]:
-        self.counted(STEPS_OF_ONE)  # a loop may have no operations
+        self.counted(STEPS_OF_ONE)  # counts each round of a loop, even if the loop has no operations
         self.at.update(zip(body.arguments, brought, strict=True))
         for op in body.operations:
             self.counted(STEPS_OF_ONE)

@@ -46,7 +46,8 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     variants = _variants(question)
     if not variants:
         raise AuthorError(f"{question.name}: no parameters satisfy its `where`")
-    who = ["shared"] if student is None else ["student", student]  # two items, as a student may be called "shared"
+    # The item "student" makes the draw of a student called "shared" differ from the shared draw.
+    who = ["shared"] if student is None else ["student", student]
     digest = hashlib.sha256(json.dumps([seed, question.name, *who]).encode()).digest()
     drawn = dict(variants[int.from_bytes(digest, "big") % len(variants)])
     if isinstance(question.answer, Choice):

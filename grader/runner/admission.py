@@ -29,7 +29,7 @@ KINDS = {
     "stablehlo.collective_broadcast": "broadcast",
 }
 CUSTOM = "stablehlo.custom_call"
-RAGGED = "ragged_all_to_all"  # the only admitted custom call, as JAX and ``Collective.kind`` name it
+RAGGED = "ragged_all_to_all"  # The only admitted custom call, as JAX and ``Collective.kind`` name it.
 # Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 TRANSPOSE = re.compile(r"(?:^|[/(])transpose\(")

@@ -21,7 +21,7 @@ from grader.wire.limits import MAX_MEMORY
 from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
-CPU = "cpu"  # the platform of simulated devices, as JAX calls it
+CPU = "cpu"  # JAX's name for the platform of simulated devices.
 # Compiled code runs a few times on small inputs, so optimizing the code costs more time than it saves. These options
 # change neither collectives nor memory, which XLA decides before it generates code.
 QUICKLY: dict[str, Any] = {

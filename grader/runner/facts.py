@@ -102,7 +102,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         if op.name in named:
             named[op.name][op.attributes["sym_name"].value] = op
         elif kind_of(op):
-            marks[op] = len(marks)  # as in the function ``mark``
+            marks[op] = len(marks)  # the number that the function ``mark`` writes for this collective
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _FactsReader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
@@ -176,7 +176,7 @@ class _FactsReader:
         self.needed = needed(functions)
         self.mapped = False  # True if the results depend on a shard_map.
         self.beside = NOTHING  # FLOPs, outside shard_map, of operations on data on which the results depend.
-        self.share = self.devices  # Number of devices that may share an array; 1 in a shard_map over all axes.
+        self.share = self.devices  # Largest number of parts of an array; 1 in a shard_map over all axes.
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:

@@ -315,7 +315,7 @@ class PoisonedModule:
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))
-            maker: Any = salt.value.owner  # a block if the salt is an argument, otherwise an operation
+            maker: Any = salt.value.owner  # the block that has the salt as an argument, or the operation that makes it
             is_block = isinstance(maker, ir.Block)
             with ir.InsertionPoint.at_block_begin(maker) if is_block else ir.InsertionPoint.after(maker):
                 salt.noise[shape] = self.call(name, [salt.value], [kind] * others.STREAMS).results
@@ -328,7 +328,7 @@ class PoisonedModule:
         """Copy the function in the StableHLO module ``text`` into this module, if not done. Return its new name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # the module must live while its function is copied
+            lowered = ir.Module.parse(text, self.module.context)  # lives until its function is copied
             (main,) = lowered.body.operations
             main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -136,7 +136,7 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
 
 
-_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # the texts are Markdown, not HTML
+_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # texts are Markdown
 
 
 def filled_in(text: str, params: Mapping[str, Any]) -> str:
