@@ -85,7 +85,7 @@ class _Matching:
                 one, two, f"the number of operations is {len(large)}, in the judged program {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("the timed program returns other values than the judged program")
+            return Difference("the timed program returns the results of other operations than the judged program")
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
@@ -119,7 +119,7 @@ class _Matching:
             equal = judged.groups == timed.groups
         else:
             equal = judged.axes == timed.axes and self.devices(judged, timed)
-        return "" if equal else f"{two.name} goes between other devices than in the judged program"
+        return "" if equal else f"{two.name} communicates between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
         """Return True if both programs communicate between matching devices.

@@ -195,7 +195,10 @@ class _FactsReader:
     def one(self, op: Any, times: Interval) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise ProgramRefused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
+            raise ProgramRefused(
+                "the program has too many operations, counted again for each call of a function; "
+                "use lax.fori_loop or lax.scan"
+            )
         if kind_of(op):
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":

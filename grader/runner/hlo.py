@@ -86,7 +86,7 @@ class _Walk:
         for one in self.computations.get(name, []):
             self.steps += 1
             if self.steps > MAX_STEPS:
-                raise ProgramRefused("the compiled program is too large with every call written out")
+                raise ProgramRefused("the compiled program has too many instructions, counted again for each call")
             opcode = one.opcode.replace("-", "_")
             calls = list(self.calls(one, opcode, shapes)) if one.calls else []
             data = _data_of(one, opcode, given, known, bool(calls)) if self.costed else 0

@@ -337,7 +337,9 @@ def _check_bodies(name: str, operands: int, results: int, bodies: tuple[Body, ..
     else:
         fits = all(one == (0, results) for one in about) and (not bodies or operands == 1)
     if not fits:
-        raise ValueError(f"a {name} of {operands} operands and {results} results has bodies {about}")
+        raise ValueError(
+            f"a {name} of {operands} operands and {results} results has bodies with wrong (arguments, results): {about}"
+        )
 
 
 def _value(data: Any) -> Value:
