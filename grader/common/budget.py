@@ -14,8 +14,7 @@ class Budget(float):
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: if every program needs about a whole number of equal amounts, that amount, such as the time of one hop;
-            else 0.
+        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of it; else 0.
     """
 
     right: float
@@ -48,9 +47,9 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         wrong: the least amount that the wrong program needs.
         styles: right programs that are written in other styles need at most ``styles * right``.
         at: the budget, if the exercise's statement names it; None to use the mean.
-        unit: if every program needs about a whole number of equal amounts, that amount, such as the time of one hop;
-            else 0. A wrong program may need only one unit more than a right program. So ``verify`` requires that the
-            amount of each program differs from the budget by at least half a unit.
+        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of it; else 0. A
+            wrong program may need only one unit more than a right program. So ``verify`` requires that the amount of
+            each program differs from the budget by at least half a unit.
 
     Raises:
         ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and

@@ -361,7 +361,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Return ``marks`` with one more mark on each device, given in ``bits`` and added to all entries of the device."""
+    """Return ``marks`` with an additional mark for all entries on each device. ``bits``: the mark on each device."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Routes of data from device to device: chains of permutes, in which each permute sends on what the last one brought.
+"""Routes of data from device to device: chains of permutes, where each permute sends on the data of the one before it.
 
 A route follows an array through operations that keep its size (including sums and loops), and through slices of a
 received array. If the array is written into a buffer, and a later operation reads the buffer at the same indices, the
@@ -39,8 +39,8 @@ class Hop:
     Attributes:
         before: the hop before this hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: for each device, the number of the device from which the data that it has after this hop came at first;
-            None for zeros.
+        holds: for each device, where the data that it has after this hop started: the number of a device; None for
+            zeros.
     """
 
     op: Operation
@@ -56,8 +56,8 @@ class Route:
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: one item before the first round and one after each round: for each device, the number of the device from
-            which its data came at first; None for zeros.
+        holds: one item for the state before the first round and one for the state after each round. An item has, for
+            each device, the number of the device where its data started; None for zeros.
     """
 
     axes: tuple[str, ...]
@@ -85,7 +85,7 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for every device, the number of the device from which its part of the value came at first.
+        sources: for every device, the number of the device where its part of the value started.
         hop: the last hop that brought the value; None if the value never moved.
         writes: blocks that were written over the value, oldest first.
         mixed: True if data of unknown origin was written over the value.

@@ -47,7 +47,7 @@ def read_frame(
     Raises BadFrame for bytes that are not a frame, or that exceed the limits.
 
     Args:
-        read: called with a number n, returns the next n bytes, or raises EOFError.
+        read: a function of a number n, which returns exactly the next n bytes, or raises EOFError.
     """
     (length,) = struct.unpack("<I", read(4))
     if length > max_header:
