@@ -1,4 +1,4 @@
-"""A budget that records the needs of right and wrong programs, and a check's use of a budget."""
+"""Budgets that also record how much right and wrong programs need, and records of comparisons with a budget."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ LEAST_RATIO = 1.5
 
 
 class Budget(float):
-    """A budget between the needs of right programs and of a wrong program.
+    """A limit on an amount, such as bytes, that right programs keep and a wrong program exceeds.
 
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: an amount such as the time of a hop, if the needs of all programs are about multiples of it; else 0.
+        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of it; else 0.
     """
 
     right: float
@@ -28,7 +28,9 @@ class Budget(float):
                 f"{LEAST_RATIO:g} times that of right programs, {styles * right:g}; choose sizes where they differ more"
             )
         if at is not None and not styles * right <= at < wrong:
-            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} is not between these numbers")
+            raise ValueError(
+                f"between({right:g}, {wrong:g}): at={at:g} is not between {styles * right:g} and {wrong:g}"
+            )
         mean = math.sqrt(styles * right * wrong)
         budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
         budget.right, budget.wrong, budget.unit = right, wrong, unit
@@ -44,23 +46,24 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
         styles: right programs that are written in other styles need at most ``styles * right``.
-        at: the budget, if the statement names it.
-        unit: an amount such as the time of a hop, if the needs of all programs are about multiples of it; else 0. A
-            wrong program may need only one unit more than a right program, so ``verify`` requires half a unit between
-            each need and the budget.
+        at: the budget, if the exercise's statement names it; None to use the mean.
+        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of it; else 0. A
+            wrong program may need only one unit more than a right program. So ``verify`` requires that the amount of
+            each program differs from the budget by at least half a unit.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between these two needs.
+        ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and
+            ``wrong``.
     """
     return Budget(right, wrong, styles, at, unit)
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """A check's comparison of an amount with a budget.
+    """A record: a check compared the amount that a program needs with a budget.
 
     Attributes:
-        word: the checking function, such as "expect_memory".
+        word: the name of the function that compared, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
         what: what is counted, such as "all_gather over x"; "" if the function counts only one thing.

@@ -1,8 +1,9 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
-A lost entry only costs time, so a fault of the file raises no error. Damaged entries count as missing, and a file that
-is not a database is replaced. Several processes may share the file. They read at the same time, and write one after
-another; a process skips a write that would wait too long. A killed process leaves the file intact.
+A lost entry only costs time, so a file that cannot be read or written raises no error. Damaged entries are ignored, and
+a file that is not a database is replaced. Several processes may share the file. They can read at the same time, but
+only one process writes at a time. A process gives up a write if it waits too long for another process that writes. If a
+process is killed, the file stays intact.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORM = "1"  # version of the table; the cache ignores files of other versions
-MAX_WAITING = 8 << 20  # bytes per transaction
-WAIT_SECONDS = 5.0  # the longest wait for another process that writes
-DAY = 86400
-MOST = 1 << 30  # limit of the user's cache, in bytes on disk
+FORM = "1"  # Version of the table's columns. The cache ignores files of other versions.
+MAX_WAITING = 8 << 20  # Largest number of bytes that wait to be written.
+WAIT_SECONDS = 5.0  # The longest wait for another process that writes.
+DAY = 86400  # Seconds.
+MOST = 1 << 30  # Limit of the user's cache, in bytes on disk.
 VARIABLE = "SHARDLINGS_CACHE"
 OFF = "off"
 TABLE = """
@@ -45,9 +46,9 @@ class Cache:
         self._lock = threading.RLock()
         self._waiting: dict[bytes, bytes] = {}  # values that were put but not yet written
         self._held = 0
-        self._used: set[bytes] = set()  # keys that were read for the first time today
-        self._today = int(time.time() // DAY)  # the day decides only which entries are deleted first
-        self._size = most  # assume the maximum until the first write measures the size
+        self._used: set[bytes] = set()  # Keys that were read today, while their entries still name an earlier day.
+        self._today = int(time.time() // DAY)  # The day of use decides which entries are deleted first.
+        self._size = most  # An upper bound, until the first write adds up the sizes of all entries.
         self._file: sqlite3.Connection | None = None
         self._open()
 
@@ -137,8 +138,9 @@ class Cache:
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
         """If the entries exceed the limit, delete the least recently used ones, down to nine tenths of the limit.
 
-        The first write sums up all entries. A later write adds only its own entries to this sum. If the sum exceeds the
-        limit, all entries are summed up again.
+        ``added`` is the size in bytes of the entries just written. The first write adds up the sizes of all entries in
+        the file. Later writes only add ``added`` to this total, and count all entries again if the total exceeds the
+        limit.
         """
         self._size += added
         if self._size <= self.most:
@@ -167,9 +169,9 @@ class Cache:
             self._failed(error)
 
     def _failed(self, error: sqlite3.Error) -> None:
-        """Ignore an error of the cache file. If the file is not a database, delete it, and run on without a cache."""
+        """Ignore an error of the cache file. If the file is not a database, delete it and continue without a cache."""
         file, self._file = self._file, None
-        if isinstance(error, sqlite3.OperationalError) and file:  # the file is locked, full or read-only, but intact
+        if isinstance(error, sqlite3.OperationalError) and file:  # the file is intact: locked, full or read-only
             self._file = file
             return
         with contextlib.suppress(sqlite3.Error):
@@ -187,7 +189,7 @@ def _digest(key: bytes, value: bytes) -> bytes:
 
 @contextmanager
 def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
-    """Open the user's cache. Yield None if ``wanted`` is False, the cache is off, or the user has no home folder."""
+    """Open the user's cache. Yield None if ``wanted`` is False, the cache is disabled, or there is no home folder."""
     place = cache_folder() if wanted else None
     if place is None:
         yield None
@@ -197,7 +199,10 @@ def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder that SHARDLINGS_CACHE names, or the default; None for ``off`` or without a home folder."""
+    """Return the folder that the environment variable SHARDLINGS_CACHE names, else the default cache folder.
+
+    Return None if the variable is ``off``, or if it is not set and the user has no home folder.
+    """
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named == OFF else Path(named)

@@ -1,8 +1,9 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
-An operation that uses any part of a value waits for the whole value. An operation may wait on some path through the
-program (``may``), or on every path (``must``). A loop carries values from round to round, so a round waits for the
-previous round. With the argument ``within``, only dependencies inside one round of a loop count.
+An operation that uses any part of a value waits for the whole value. A *path* is one way through the program's branches
+and loops. The method ``may`` finds operations that wait on at least one path, and ``must`` those that wait on every
+path. A loop carries values from round to round, so a round waits for the previous round. With the argument ``within``,
+only dependencies inside one round of a loop count.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class OperationContext:
     Attributes:
         op: the operation.
         loops: numbers of the loops around the operation, outermost first.
-        under: values that decide whether the operation runs: conditions of loops, and selectors of branches.
+        under: values that decide whether the operation runs: loop conditions, and the values that select a branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
         doubts: reasons why the operation may not run. For an operation in a branch, the reason is (number of the
@@ -46,12 +47,13 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # argument or result of a loop or branch -> its possible values, and the values that decide when a loop ends
+        # argument or result of a loop or branch -> the values that it may equal, and those that decide when a loop ends
         self.parents: dict[int, tuple[int, ...]] = {}
-        self.maker: dict[int, int] = {}  # value -> the operation that makes it
-        self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop
+        self.maker: dict[int, int] = {}  # Value -> the operation that makes it.
+        self.loop_of: dict[int, int] = {}  # Argument of a loop's condition or body -> the loop.
         self._place(program.main, OperationContext(Operation("", (), ())))
-        self.children: dict[int, list[int]] = {}  # the inverse of ``parents``
+        # The reverse of ``parents``: value -> the values that may equal it or depend on it.
+        self.children: dict[int, list[int]] = {}
         for value, made_of in self.parents.items():
             for parent in made_of:
                 self.children.setdefault(parent, []).append(value)
@@ -80,7 +82,7 @@ class Dependency:
     def _place_loop(self, number: int, op: Operation, around: OperationContext) -> None:
         condition, body = op.bodies
         for i, (value, first, last) in enumerate(zip(op.results, op.operands, body.results, strict=True)):
-            # A result is the operand only if the loop may have no round.
+            # A loop's result equals its operand only if the loop may have no rounds.
             self.parents[value] = (*(() if op.rounds else (first,)), last, *condition.results)
             for argument in (condition.arguments[i], body.arguments[i]):
                 self.parents[argument] = (first, last)
@@ -128,9 +130,9 @@ class Dependency:
 
         Args:
             values: numbers of values.
-            within: number of a loop; dependencies through values that the loop carries do not count.
-            enter: True if each operation in a loop waits for all operands of the loop, because a loop starts only when
-                all operands are computed.
+            within: number of a loop; dependencies through values that this loop carries to its next round do not count.
+            enter: True to count each operation in a loop as waiting for all operands of the loop, because a loop starts
+                only when all its operands are computed.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -147,7 +149,7 @@ class Dependency:
                 if number in found or (within is not None and within not in place.loops):
                     continue
                 found.add(number)
-                if place.op.name != "while":  # each result of a loop waits only for the values that it depends on
+                if place.op.name != "while":  # a loop's result need not wait for all values that the loop waits for
                     left += place.op.results
         return found
 
@@ -171,7 +173,7 @@ class Dependency:
         return found
 
     def _inside(self, value: int, loop: int) -> bool:
-        """Return True if an operation inside a loop makes a value. Values that this loop carries do not count."""
+        """Return True if an operation inside the loop makes ``value``, and False if the loop itself carries it."""
         if value in self.loop_of:
             return loop in self.places[self.loop_of[value]].loops
         return value in self.maker and loop in self.places[self.maker[value]].loops
@@ -191,13 +193,14 @@ class Dependency:
 
 
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
-    """Return ``found`` with each collective's place in the program, and whether the collective waits for a cotangent.
+    """Return the collectives ``found`` with their fields ``place`` and ``backward`` filled in from ``program``.
 
-    If the collectives of ``program`` do not match ``found``, return ``found`` unchanged.
+    The fields say where the collective is in the program, and whether the collective waits for a cotangent. If the
+    collectives of ``program`` do not match ``found``, return ``found`` unchanged.
 
     Args:
         found: the collectives, in program order. A function that is called twice has its collectives listed twice.
-        cotangents: the number of the program's last arguments that are cotangents.
+        cotangents: how many of the program's arguments are cotangents; they are the last arguments.
     """
     if program is None:
         return list(found)
@@ -223,7 +226,7 @@ def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dic
 
 
 def _moves(op: Operation) -> bool:
-    """Return True if an operation is a collective that sends data. Over an axis of size 1, it sends nothing."""
+    """Return True if an operation is a collective that sends data. A collective over an axis of size 1 sends none."""
     if op.communication is None:
         return False
     groups = op.communication.groups
@@ -236,9 +239,9 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """Find the operations that wait for ``values`` on every path.
+    """Find the operations that wait for ``values`` on every path through the program.
 
-    The walk over all operations is repeated until a walk finds nothing new.
+    The class walks over all operations again and again, until a walk finds nothing new.
     """
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
@@ -286,7 +289,7 @@ class _Surely:
     def carried(self, op: Operation) -> list[bool]:
         """Return, for each value that a loop carries, whether it waits for ``values`` in every round on every path.
 
-        The method also stores this answer for the arguments of the loop's condition and body.
+        The method also stores the result in ``waits``, for the arguments of the loop's condition and body.
         """
         condition, body = op.bodies
         found: list[bool] = []

@@ -1,4 +1,4 @@
-"""Describe wrong values in terms of sharding. A description suggests a cause, but decides no check.
+"""Describe wrong values in terms of sharding. A description suggests a cause of a failure that was already found.
 
 Each description is a true statement about the observed values.
 """
@@ -17,7 +17,7 @@ from grader.wire.frames import wide
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Return a text about wrong values, such as ``; every value is 4 times the expected one``; '' if none fits.
+    """Describe wrong values, for example as ``; every value is 4 times the expected one``; '' if no description fits.
 
     The text reveals no expected value, only relations between the actual and the expected values.
 
@@ -114,7 +114,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return True if the shards along ``axis`` add up to the value that each device should hold."""
+    """Return True if the sum of the shards of all devices along ``axis`` is what each of these devices should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
@@ -128,7 +128,7 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Describe a shard whose chunks along one dimension are in the wrong order, or partly zero; '' for other shards."""
+    """Describe a shard whose chunks along a dimension are in the wrong order or partly zero; '' for other shards."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"
@@ -164,7 +164,7 @@ def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect a shard that belongs in exactly one other place, as after a wrong order of axes or a wrong shift."""
+    """Detect a device that holds another device's shard, for example after a wrong order of axes or a wrong shift."""
     parts = {where: want[_index(where)] for where in dict.fromkeys(got.slices)}
     for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
         if _close(shard, parts[where], bound) or not wide(shard).any():
@@ -187,7 +187,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Return the places of two shards as texts, such as "rows 16:32", with only the dimensions that differ."""
+    """Return two places in the array as texts, such as "rows 16:32", with only the dimensions in which they differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

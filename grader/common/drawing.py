@@ -1,7 +1,7 @@
-"""Errors in the code of pictures.
+"""Handle errors in the code that makes pictures.
 
-A picture shows facts about a program that was judged already. So an error in the code that makes a picture must change
-no verdict and stop no command: the picture is left out, and one line on standard error says so.
+A picture shows facts about a program that was judged already. So an error in the code that makes a picture must neither
+change a verdict nor stop a command. The picture is left out, and the log has one line about the error.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _logged: set[str] = set()
 
 
 def drawn(absent: Made, make: Callable[..., Made], *about: object) -> Made:
-    """Return ``make(*about)``; return ``absent`` if this code raises an error.
+    """Return ``make(*about)``; if ``make`` raises an error, log the error and return ``absent``.
 
-    The line on the error holds no data of the program. A process logs each line once.
+    The log line holds no data of the learner's program. A process logs equal lines only once.
     """
     try:
         return make(*about)
     except Exception as error:
-        *_, (frame, number) = traceback.walk_tb(error.__traceback__)  # reads no files, which a sandbox may refuse
+        # ``walk_tb`` reads no source files, which a sandbox might not allow.
+        *_, (frame, number) = traceback.walk_tb(error.__traceback__)
         line = f"a picture is left out: {type(error).__name__} in {Path(frame.f_code.co_filename).name}, line {number}"
         if line not in _logged:
             _logged.add(line)
@@ -36,6 +37,6 @@ def drawn(absent: Made, make: Callable[..., Made], *about: object) -> Made:
 
 
 def each_drawn(make: Callable[[Given], Made | None], parts: Iterable[Given]) -> list[Made]:
-    """Return ``make`` of each part, without None, and without the parts for which ``make`` raises an error."""
+    """Return ``make(part)`` for each part. Leave out a part if ``make`` returns None or raises an error."""
     found = (drawn(None, make, part) for part in parts)
     return [one for one in found if one is not None]

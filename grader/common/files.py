@@ -23,9 +23,10 @@ AT_WORK = 60.0
 def file_name(name: str) -> str:
     """Return the file name, without suffix, for a student's name.
 
-    Two names never share a file name. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Each remaining
-    byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits. A name that is too long becomes ``~~`` and its
-    SHA-256. A leading dot, and the first letter of a name in ``RESERVED``, also become ``~`` and two digits.
+    Different names have different file names. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Every
+    other byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits, and so does a leading dot. If the name is
+    one that other pages use (``RESERVED``), its first letter becomes ``~`` and two hexadecimal digits, too. A name that
+    is too long becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED
@@ -39,12 +40,12 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     """Write the whole file, or leave the old file untouched.
 
     Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which has no UTF-8, becomes ``?``. The
-    folder must exist. A process that is killed during the write leaves at most a file named ``.tmp-*``, which
+    folder must exist. If the process is killed during the write, a file named ``.tmp-*`` may remain, which
     ``clear_left_behind`` deletes. If the write fails, the OSError names ``path``, even when the disk is full.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.
-        lasting: make the file survive a crash of the machine. If False, the file may be empty after a crash.
+        lasting: True to make the file survive a crash of the machine. If False, the file may be empty after a crash.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     target = Path(path)
@@ -66,7 +67,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
 
 
 def clear_left_behind(folder: str | os.PathLike[str]) -> None:
-    """Delete temporary files of killed writers that are directly in ``folder`` and older than a minute."""
+    """Delete the temporary files that killed processes left directly in ``folder`` more than a minute ago."""
     with contextlib.suppress(OSError), os.scandir(folder) as found:
         for entry in found:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):

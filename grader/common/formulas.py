@@ -1,8 +1,8 @@
 """Parse and evaluate formulas that students write. Students' formulas are evaluated only in a confined process.
 
-The grader compares values at drawn points, so it needs no computer algebra library, whose parser may call ``eval``.
-``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64, so a tower of powers
-gives infinity and not a number with many digits.
+The grader compares the values of formulas at drawn points. So it needs no computer algebra library, whose parser may
+call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64, so a
+power of powers such as ``9**9**9`` gives infinity and not an integer with many digits.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class BadFormula(ValueError):
 
 
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """Return POINTS points at which to compare formulas. A point has one value for each symbol, in symbols' order.
+    """Return POINTS points at which to compare formulas. A point has one value for each symbol, in order.
 
-    The points depend only on ``symbols``.
+    The points are pseudorandom, and equal for equal ``symbols``.
 
     Args:
         symbols: the possible values of each symbol, by name.
@@ -66,13 +66,13 @@ def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Return True if a formula can use ``name`` as a symbol. Python reads names in Unicode's NFKC form."""
+    """Return True if a formula can use ``name`` as a symbol. ``ast`` converts names to Unicode's NFKC form."""
     plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
     return plain and not keyword.iskeyword(name) and name not in FUNCTIONS
 
 
 def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]]) -> list[float]:
-    """Return the formula's value at each point. Raises only BadFormula, for any text."""
+    """Return the formula's value at each point. Raises BadFormula, and no other exception, for any text."""
     if len(text) > LONGEST:
         raise BadFormula(f"a formula has at most {LONGEST} characters")
     tree = _parsed(text)

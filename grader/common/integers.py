@@ -1,4 +1,4 @@
-"""Compute, without running a program, the integers that each device derives from constants and its device number."""
+"""Compute, without running a program, the integers that each device computes from constants and its device number."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
     """Return the integer value of an operation's result on each device.
 
     Args:
-        operands: values of the operation's operands; None if unknown.
+        operands: for each operand of the operation, its value on each device; None if unknown.
 
     Returns:
         One integer for each device. None if the result is unknown, if it has several elements, or if it is neither an
@@ -73,9 +73,10 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
 
 
 def _applied(function: Callable[..., Any], operands: Sequence[Numbers], dtype: np.dtype) -> Numbers | None:
-    """Return a function's result on each device; None if one is out of range, or if a division by zero occurs.
+    """Return a function's result on each device; None if XLA's result would differ from Python's on some device.
 
-    XLA reduces a result that is out of range modulo a power of 2.
+    XLA's result differs if the function divides by zero, or if the result is out of the dtype's range (XLA reduces such
+    a result modulo a power of 2).
 
     Args:
         operands: for each operand of the function, its value on each device.

@@ -1,4 +1,7 @@
-"""Intervals: the minimum and maximum of a number (such as bytes sent) over all paths of a program and all devices."""
+"""Intervals: the minimum and maximum of a number, such as bytes sent, over all devices and all paths of a program.
+
+A path is one way through the program's branches.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,17 @@ COUNTABLE = 1 << 256
 class Interval:
     """The minimum and maximum of a number, such as bytes sent, over all paths through a program and all devices.
 
-    Checks compare a required minimum with ``least``, and a budget with ``most``. If both ends are equal, the interval
-    compares equal to the plain number.
+    A check that requires at least some amount looks at ``least``; a check with a budget looks at ``most``. If ``least``
+    and ``most`` are equal, the interval compares equal to that number.
     """
 
     least: float
     most: float
 
     def __post_init__(self) -> None:
-        """Replace ends above COUNTABLE: ``least`` by COUNTABLE, ``most`` by infinity.
+        """If ``least`` exceeds COUNTABLE, set it to COUNTABLE. If ``most`` exceeds COUNTABLE, set it to infinity.
 
-        The rounds of nested loops can multiply to numbers that no float can hold.
+        The numbers of rounds of nested loops can multiply to a number that no float can hold.
         """
         object.__setattr__(self, "least", min(self.least, COUNTABLE))
         object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
@@ -90,12 +93,12 @@ Path = tuple[tuple[int, int, int], ...]
 
 
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
-    """Return the sum of all parts as an interval over all paths through the program.
+    """Return the least and the largest sum of the parts' amounts on any path through the program.
 
-    On a path, each conditional takes only one of its branches.
+    On a path, each conditional takes only one of its branches, so only parts in these branches add to the sum.
 
     Args:
-        parts: for each part, the branches around it (conditional, branch, number of branches) and its amount.
+        parts: for each part, the branches around it, each as (conditional, branch, number of branches), and its amount.
     """
     found, cases = NOTHING, {}
     for path, value in parts:

@@ -34,7 +34,7 @@ def coordinates(mesh: Mesh) -> list[dict[str, int]]:
 def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Slices]:
     """Return for each device the half-open range ``(start, stop)`` that the device holds along every dimension.
 
-    Raises ValueError if a dimension is not divisible by the product of the axis sizes that shard it.
+    Raises ValueError if a dimension's size is not divisible by the product of the sizes of the axes that shard it.
     """
     names = entries(spec, len(shape))
     for size, axes in zip(shape, names, strict=True):

@@ -1,13 +1,15 @@
 """Track which parts of a program's arguments each value depends on, separately on each device.
 
-An entry of an argument is one index of its first dimension, such as a micro-batch. A value has a mark for each entry
-that it depends on, and a mark for each value sent by a permute that it depends on. Every operation gives its result
-the marks of its operands. There are three cases in which an operation uses only some entries or values:
+An entry of an argument is the part at one index of its first dimension, such as a micro-batch. A value has one mark for
+each entry that the value depends on. It also has marks for the values that permutes send, if it depends on them. The
+result of an operation gets the marks of all operands. But if the operation uses only a part of its operands, there are
+three cases:
 
-- Each device computes which ones from constants and its own number. Then the result has exactly their marks.
-- Input data decides which of several values is used. Then the result has the marks of all these values.
-- In all other cases, the result has the marks of all entries that the operation may use. It also has a vague mark,
-  which says that the marks for this argument are not exact.
+- If each device computes from constants and its own number which part it uses, the result gets only that part's marks.
+- If input data decides which one of several values is used, the result gets the marks of all these values.
+- In all other cases, the result gets the marks of all entries that the operation may use. If it may use only some of
+  an argument's entries, the result also gets the argument's *vague mark*, which says that the result may have too many
+  marks of this argument.
 
 So a value may have too many marks, but never too few.
 """
@@ -24,22 +26,22 @@ from operator import and_, or_
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk counts the marks that it reads or makes, with loops unrolled, and MARKS_OF_ONE for each operation. A long
-# walk takes about a second.
+# The walk counts the marks that it reads or makes, with loops unrolled, and MARKS_OF_ONE for each operation. A walk
+# that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
-MOST_ENTRIES = 64  # the largest first dimension whose entries have their own marks
-MOST_BITS = 8192  # largest number of bits for the entries of all arguments
+MOST_ENTRIES = 64  # The largest first dimension whose entries have their own marks.
+MOST_BITS = 8192  # Largest number of bits for the marks of all arguments' entries.
 MOST_SENT = 256
 BY_ELEMENT = {
     "abs", "add", "and", "clamp", "compare", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum",
     "multiply", "negate", "not", "or", "power", "rsqrt", "select", "sqrt", "subtract", "tanh", "xor",
 }  # fmt: skip
 
-Marks = tuple[int, ...]  # bits: one set for each entry of the first dimension, or one set for the whole value
+Marks = tuple[int, ...]  # sets of marks, as bits: one set for each entry, or a single set for the whole value
 
 
 class UnknownError(Exception):
-    """The walk is too long, or cannot follow the program."""
+    """The walk over the program is too long, or the program has a part that the walk cannot track."""
 
 
 def joined(marks: Iterable[int]) -> int:
@@ -50,7 +52,8 @@ def joined(marks: Iterable[int]) -> int:
 class Held:
     """A value's marks on each device.
 
-    ``numbers``: for each device, the integer that all elements of the value equal; None if unknown.
+    ``numbers``: for each device, the integer that every element of the value equals; None if there is no such integer,
+    or if the integer is unknown.
     """
 
     marks: tuple[Marks, ...]
@@ -63,7 +66,10 @@ class Held:
 
 @dataclass
 class Sent:
-    """A value that permutes send: its number among sent values, its marks on each device, and the permutes."""
+    """A value that one or more permutes send.
+
+    The fields are its number among all sent values, its marks on each device, and the permutes that send it.
+    """
 
     number: int
     marks: tuple[int, ...]
@@ -80,11 +86,12 @@ class MarkWalk:
             op.operands[0] for op in program.walk() if op.communication and op.communication.kind == "permute"
         }
         self.sent: list[Sent] = []
-        self.latest: dict[int, Sent] = {}  # by value
-        self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}  # by joined value: shape and marks of the parts
+        self.latest: dict[int, Sent] = {}  # Value that a permute sends -> its latest ``Sent``.
+        # Array that is joined from parts where a shard_map ends -> shape and marks of the parts.
+        self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}
         shapes = [program.values[value].shape for value in program.main.arguments]
         counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
-        # The first bit of each argument. An argument's last bit is its vague mark.
+        # The position of each argument's first bit. An argument has a bit for each entry, then one for its vague mark.
         self.first = list(accumulate((count + 1 for count in counts), initial=0))
         self.vague_bits = sum(1 << stop - 1 for stop in self.first[1:])
         self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits
@@ -110,26 +117,29 @@ class MarkWalk:
         return not marks >> self.first[-1] & 1
 
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
-        """Return one mark for each device: for the part of the sent value ``number`` that the device has.
+        """Return, for each device, the mark that stands for the device's part of the sent value ``number``.
 
-        If ``arrived`` is True, return marks for the data that each device receives.
+        If ``arrived`` is True, return the marks that stand for the data that each device receives from the permute.
         """
         start = self.first[-1] + 1 + (2 * number + arrived) * self.devices
         return [1 << bit for bit in range(start, start + self.devices)]
 
     def vague(self, parts: Iterable[int]) -> int:
-        """Return the marks of all ``parts``. For each argument in which the parts differ, add the vague mark."""
+        """Return the marks of all ``parts`` together.
+
+        If the parts have different marks for the entries of an argument, add the argument's vague mark.
+        """
         every = list(parts)
         found = joined(every)
         differing = found & ~reduce(and_, every, -1)
-        # If any entry of an argument differs, the sum has a carry, which is the argument's vague mark.
+        # If an argument has a differing entry, this addition carries into the argument's last bit, its vague mark.
         carried = (differing & self.entry_bits) + self.entry_bits & self.vague_bits
         return found | carried | bool(differing >> self.first[-1]) << self.first[-1]
 
     # values
 
     def counted(self, marks: int) -> None:
-        """Count marks that are read or made. Raises UnknownError if the walk has taken too long."""
+        """Add to the count of marks that were read or made. Raises UnknownError if the count exceeds MOST_MARKS."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError
@@ -140,7 +150,7 @@ class MarkWalk:
             self.at[value] = self.marked(value, one) if value in self.sends else one
 
     def marked(self, value: int, held: Held) -> Held:
-        """Give new marks to a value that a permute may send. Later values with these marks depend on this value."""
+        """Add a new mark on each device to a value that a permute sends. Values with this mark depend on the value."""
         if len(self.sent) == MOST_SENT:
             raise UnknownError
         sent = Sent(len(self.sent), tuple(joined(marks) for marks in held.marks))
@@ -157,7 +167,7 @@ class MarkWalk:
     # operations
 
     def body(self, body: Body, brought: Sequence[Held]) -> list[Held]:
-        self.counted(MARKS_OF_ONE)  # a loop may have no operations
+        self.counted(MARKS_OF_ONE)  # counts each round of a loop, even if the loop has no operations
         self.put(body.arguments, brought)
         for op in body.operations:
             brought = [self.at[value] for value in op.operands]
@@ -191,7 +201,7 @@ class MarkWalk:
         return self.each(lambda d: (self.vague(part for held in brought for part in held.marks[d]),))
 
     def everywhere(self, op: Operation, brought: list[Held]) -> Held:
-        """Return marks for a value that is made from the parts on all devices."""
+        """Return marks for a result that depends on the operands' parts on all devices, as for an all-gather."""
         parts = [part for held in brought for marks in held.marks for part in marks]
         return Held(((self.vague(parts),),) * self.devices)
 
@@ -217,9 +227,9 @@ class MarkWalk:
         return sum(len(sent.permutes) for sent in self.sent)
 
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
-        """Return for each device the branches that it may take.
+        """Return for each device the branches that it may take. ``numbers``: the selecting number on each device.
 
-        As in XLA, a number without a branch selects the last branch.
+        As in XLA, a number to which no branch belongs selects the last branch.
         """
         last = len(op.bodies) - 1
         if numbers is None:
@@ -234,14 +244,20 @@ class MarkWalk:
         taken = self.taken(op, which.numbers)
         run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}
         if len(run) > 1 and self.permuted() > before:
-            raise UnknownError  # some devices may not take part in the permute
+            raise UnknownError  # devices take different branches, so some may not take part in a branch's permute
         if len(run) == 1:
             return next(iter(run.values()))
         offered = [[run[n][i] if n in run else None for n in range(last + 1)] for i in range(len(op.results))]
         return [self.choice(values, taken, which) for values in offered]
 
     def choice(self, offered: Sequence[Held | None], taken: Sequence[set[int]], which: Held) -> Held:
-        """Return the joined marks of the deciding value ``which`` and of the values that each device may take."""
+        """Return the marks of a value that is selected from ``offered``, joined with the marks of the selector.
+
+        Args:
+            offered: the values from which one is selected.
+            taken: for each device, the positions in ``offered`` of the values that may be selected there.
+            which: the value that selects.
+        """
         self.counted(len(offered) + sum(held.size for held in offered if held))
 
         def chosen(d: int) -> Marks:
@@ -257,7 +273,7 @@ class MarkWalk:
     # entries of the first dimension
 
     def entries(self, value: int) -> int:
-        """Return the number of entries of a value, if each entry may have its own marks; else 0."""
+        """Return the number of entries of a value, or 0 if it has no dimensions or more than MOST_ENTRIES entries."""
         shape = self.shape(value)
         return shape[0] if shape and shape[0] <= MOST_ENTRIES else 0
 
@@ -266,9 +282,10 @@ class MarkWalk:
         return self.everywhere(op, brought)
 
     def sharded(self, op: Operation, brought: list[Held]) -> Held:
-        """Return the marks of each device's part of an array. If dimension 0 is not cut, each part has all entries.
+        """Return the marks of each device's part of an array that ``shard_map`` cuts into parts.
 
-        If the array was joined from such parts along the mesh's only axis, each device's part has its old marks.
+        If dimension 0 is not cut, each part has all entries. If the array was joined from equal parts before, and only
+        one mesh axis has more than one device, each device gets back the marks that its part had.
         """
         whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
         before, held = self.parts.get(op.operands[0], ((), None))
@@ -286,7 +303,7 @@ class MarkWalk:
         return self.each(lambda d: tuple(joined(_part(brought[0].marks[d], *span)) for span in spans))
 
     def starts(self, op: Operation, index: Numbers | None, size: int) -> Numbers | None:
-        """Return the first entry that each device takes or replaces; None if unknown.
+        """Return for each device the first entry that the operation takes or replaces there; None if unknown.
 
         As in XLA, a start that is out of range is moved to the nearest start in range.
         """
@@ -344,7 +361,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Add one mark to all entries on each device."""
+    """Return ``marks`` with an additional mark for all entries on each device. ``bits``: the mark on each device."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 
@@ -357,7 +374,7 @@ def _part(marks: Marks, start: int, stop: int) -> Marks:
 
 
 def _rows(marks: Sequence[Marks]) -> Marks:
-    """Join the marks of several values, entry by entry."""
+    """Return, for each entry, the marks that several values have for this entry."""
     count = max(map(len, marks))
     return tuple(map(joined, zip(*(_spread(one, count) for one in marks), strict=True)))
 

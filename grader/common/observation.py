@@ -1,4 +1,4 @@
-"""Observations: the facts that trusted code reads from a program, as NumPy arrays and plain values."""
+"""Observations: the facts that the grader reads from a learner's program, as NumPy arrays and plain Python values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A check looked at values that no device of this process holds. The message says why."""
+    """A check looked at a result whose values no device holds. The message says why there are no values."""
 
 
 @dataclass(frozen=True)
 class Unseen(Sequence[Any]):
-    """A placeholder for shards that no device has. Any access raises NotHere with the message ``why``."""
+    """A placeholder for shards that no device computed. Any access raises NotHere with the message ``why``."""
 
     why: str
 
@@ -51,15 +51,15 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
 
-    ``on_chip``: the slices that a chip's compiler, run without the chip, gives each device; None without a compiler.
+    ``on_chip``: each device's slices according to a TPU's compiler, which needs no TPU; None if it did not run.
 
-    The judge fills in the following fields from the declared call (``Ask``), never from a program:
-        due: the dtype that the call requires, or None; a check may require another dtype.
-        per_device: the task is a ``shard_map`` body, so each shard is the value that the body returned on a device.
+    The judge fills in the following fields from the author's declaration (``Ask``), never from a learner's program:
+        due: the dtype that the declaration requires of the array, or None; a check may require another dtype.
+        per_device: True if the task is a ``shard_map`` body, so each shard is what the body returned on one device.
         name: the array's name if a call has several results, such as ``step 2: grads['w1']``.
         step: number of the step, from 1, in a call of several steps; later steps use results of earlier steps.
 
-    ``factors``: the epsilon of the dtype to which devices round operands of matmuls (``wings.devices.backends``).
+    ``factors``: if the devices round operands of matmuls to a shorter dtype, the epsilon of this dtype; else 0.
     """
 
     shape: tuple[int, ...]
@@ -101,7 +101,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def laid(self) -> list[Slices]:
-        """Each device's slices, from a chip's compiler if one ran, else from the simulated devices."""
+        """Each device's slices, according to a TPU's compiler if it ran, else as on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -111,11 +111,11 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes along which two devices of a group differ. Traffic checks count all bytes sent for each axis in
-            ``axes``.
+        axes: mesh axes along which two devices of a group differ. Checks of traffic along one axis count all bytes of
+            each collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
         sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
-        rounds: number of runs if its branch is taken (the product of the surrounding loops' rounds). See ``count``.
+        rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds. See ``count``.
         line: line in the learner's source; None if the compiler added the collective.
         shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
             device, -1: to the previous device); None for any other collective.
@@ -126,7 +126,7 @@ class Collective:
         partial: True if a group has only some of the devices along ``axes``, such as two of four; False for a permute.
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
         place: the collective's number among all operations, in the order of ``Operations.walk``; None if unknown.
-        number: the collective's number among the collectives of the learner's program (see ``common.poison``).
+        number: the collective's position among the collectives of the learner's program (see ``common.poison``).
         transposed: True if JAX made the collective by transposing another one, as for gradients.
     """
 
@@ -199,7 +199,7 @@ class Observation:
         outputs: for each set of inputs, the flat list of output arrays.
         collectives: in program order.
         memory: peak temporary bytes per device, from the compiler, which counts every path.
-        flops: arithmetic operations per device, in all rounds of loops.
+        flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
         mapped: whether the program has a ``shard_map``, and outside the ``shard_map`` at most one operation for each
             element of the program's arguments and results.
@@ -210,12 +210,11 @@ class Observation:
             did not run there, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
         measured: seconds per call on devices that are not simulated, one number per round of measurements; or the
             reason why there are no times.
-        compiled: the schedule by a chip's compiler that ran without the chip, or the compiler's fault; None if no
-            chip's compiler ran.
-        compiled_on: the slice for which the chip's compiler compiled, such as "v5e:2x4".
-        poison: runs the program again to find the operations whose values change a result; None if the program is not
-            run.
-        paired: whether the program is a timed program and was found equal to the program whose values are judged.
+        compiled: the schedule that a TPU's compiler made (it needs no TPU), or the compiler's error as a Fault; None if
+            no such compiler ran.
+        compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
+        poison: runs the program again to find the operations whose values affect a result; None if it is never run.
+        paired: whether this is a timed program that was found equal, except for sizes, to one with judged values.
     """
 
     outputs: list[list[Sharded]]
@@ -236,7 +235,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a pure Python function on one set of arguments: a value, or an error's name.
+    """The outcome of calling a pure Python function with one set of arguments: its value, or its error's name.
 
     ``kinds``: the names of the error's class and of its base classes below ``Exception``, own class first.
     """
@@ -250,14 +249,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Fault:
-    """The reason why a task gave nothing to judge.
+    """The reason why a task of the submission has no result to judge.
 
     Attributes:
         kind: missing, raised, syntax, untraceable, timeout, memory, refused, compile, crashed (faults of the learner's
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: whether the fault came from a program that was traced and that the grader allowed to run.
+        ran: whether the task's code was traced and the grader allowed the traced program to run, before the fault.
     """
 
     kind: str
@@ -270,7 +269,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Timing:
-    """The slice and profile of a timing call's timeline, as given to ``exercise.timing``."""
+    """The TPU slice and the profile for which a program's time is computed, as given to ``exercise.timing``."""
 
     on: str
     axes: Mapping[str, tuple[int, ...]] | None = None
@@ -278,18 +277,17 @@ class Timing:
 
 
 def _no_clock(**_: Any) -> Any:
-    raise ValueError("there is no program for a timeline")
+    raise ValueError("there is no program whose timeline could be computed")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The input of a check. Each argument is an attribute: ``seen.a`` is the NumPy input ``a``, or the tree of inputs.
+    """All that a check sees of a program. Each argument ``a`` is an attribute ``seen.a``: a NumPy array or a tree.
 
     For a call of several steps, ``steps`` has the inputs and results of each step. ``inputs`` has the first step's
-    inputs; ``out`` and ``grads`` have the last step's results. ``check_vma`` is the value that the grader passes to
-    ``jax.shard_map`` if the task is a body.
-
-    Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
+    inputs; ``out`` and ``grads`` have the last step's results. If the task is the body of a ``shard_map``, the grader
+    passes ``check_vma`` to ``jax.shard_map``. Inputs are converted, exactly, to the widest dtype of their kind, so that
+    references compute in float64 and int64.
     """
 
     mesh: Mapping[str, int]
@@ -308,17 +306,17 @@ class Seen:
     steps: list[Seen] = field(default_factory=list)
     check_vma: bool = False
     operations: Operations | None = None
-    differentiated: bool = False  # the call asks for gradients
-    part: str = ""  # text that names the collectives chosen by ``only``
+    differentiated: bool = False  # True if the call asks for gradients.
+    part: str = ""  # Words for messages about the collectives chosen by ``only``.
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
-    # Returns the timeline according to the slice's compiler. None if there is no such compiler.
+    # Returns the timeline according to the TPU slice's compiler. None if there is no such compiler.
     chip: Callable[[], Any] | None = None
-    # For a timing call, which has no values: the ``Poison`` of the call whose values are judged.
+    # A timed program is never run for values: it has the ``Poison`` of the small program whose values are judged.
     poison: Poison | None = field(default=None, compare=False, repr=False)
     # Comparisons with budgets. All copies of this observation share the list.
     spent: list[BudgetUse] = field(default_factory=list)
-    measuring: bool = False  # record comparisons with budgets, but let no comparison fail
+    measuring: bool = False  # True to record comparisons with budgets without letting any of them fail.
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
@@ -327,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison with a budget. Return False if the program exceeds the budget, except when measuring."""
+        """Record a comparison with a budget. Return True if the budget is kept, or if ``measuring`` is set."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 
@@ -342,13 +340,14 @@ class Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
-            kind: see ``Collective.kind``.
+            kind: keep collectives of this ``Collective.kind``.
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
             backward: True keeps the collectives of the backward pass, False those of the forward pass, None both.
 
-        If a collective has several dtypes, the copy's lower bound for its bytes is 0. If a collective's pass (forward
-        or backward) is unknown, the lower bound for its rounds is 0. The copy's FLOPs are upper bounds.
+        If ``dtype`` is given and a collective has inputs of several dtypes, the lower bound of its bytes becomes 0. If
+        ``backward`` is given and a collective's pass is unknown, the lower bound of its rounds becomes 0. The copy's
+        FLOPs are those of the whole program, as upper bounds.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("there is no forward or backward pass: the call asks for no gradients (wrt, cotangent)")
@@ -364,9 +363,9 @@ class Seen:
 
     @property
     def timeline(self) -> Any:
-        """The timeline of the program on the slice of the timing call (``grader.clock.Timeline``).
+        """The program's simulated timeline (``grader.clock.Timeline``) on the TPU slice given to ``exercise.timing``.
 
-        ``clock(on=...)`` gives the timeline on another slice.
+        ``clock(on=...)`` returns the timeline on another slice.
         """
         return self.clock()
 

@@ -1,8 +1,8 @@
 """Find a program's pipelines: chains of permutes that send data from different micro-batches on from device to device.
 
-One round of permutes is a tick. An entry is one index of an argument's first dimension, such as a micro-batch. For each
-device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices the data came, and
-whether any result of the program depends on the data. All three follow from marks (``grader.common.marks``).
+One round of permutes is a tick. An entry is the part of an argument at one index of its first dimension, such as a
+micro-batch. For each device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices
+the data came, and whether any result of the program depends on the data. ``grader.common.marks`` tracks all this.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class Work:
 
     Attributes:
         entries: for each argument of the pipeline, the entries that the data depend on, as spans [start, stop); None
-            if they are not known exactly.
-        sources: the devices whose data of the previous tick the data depend on; empty if they are not known exactly.
+            if these entries are not known exactly.
+        sources: the devices that, in the previous tick, sent data on which this data depends; empty if these devices
+            are not known exactly.
         used: True if a result of the program depends on the data.
     """
 
@@ -44,8 +45,8 @@ class Pipeline:
         arguments: names of the program's arguments from which the data in the pipeline is computed.
         axes: the mesh axes that the data move along.
         lines: the line of each tick's permutes in the learner's source.
-        ticks: the work of each device, by tick. If results depend on the data of the last permutes, one more tick has
-            the data that each device receives.
+        ticks: for each tick, the data that each device sends (``Work``). If the program's results depend on the data
+            that the last permutes send, an additional last tick has the data that each device receives.
     """
 
     arguments: tuple[str, ...]
@@ -57,9 +58,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if two devices or ticks send data from different entries of an argument (with no
-    entry in common), and the program's results depend on both. If the walk cannot follow the program, the list is
-    empty.
+    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of an argument,
+    with no entry in common, and results of the program depend on both pieces. The list is empty if the program is too
+    long for the analysis, or has a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.
@@ -79,9 +80,9 @@ def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
 
 
 def _lanes(walk: MarkWalk) -> list[list[Sent]]:
-    """Return chains of sent values. Each value may depend on the previous one in its chain."""
+    """Return chains of values that permutes send. In a chain, each value may depend on the value before it."""
     found: list[list[Sent]] = []
-    latest: list[int] = []  # the marks of each chain's last value
+    latest: list[int] = []  # for each chain, the marks that stand for its last value
     for sent in (sent for sent in walk.sent if sent.permutes):
         marks, own = joined(sent.marks), joined(walk.bits(sent.number))
         at = next((at for at, before in enumerate(latest) if marks & before), len(found))
@@ -94,9 +95,9 @@ def _lanes(walk: MarkWalk) -> list[list[Sent]]:
 
 
 def _sources(walk: MarkWalk, before: Sent, sent: Sent) -> list[tuple[int, ...]]:
-    """Return, for each device, the devices that its part of ``sent`` depends on, through their parts of ``before``.
+    """Return, for each device, the devices on whose parts of ``before`` its part of ``sent`` depends.
 
-    A device's tuple is empty if these devices are unknown.
+    A device's tuple is empty if its part depends on no such part, or if the parts are not known exactly.
     """
     bits = walk.bits(before.number)
     return [tuple(d for d, bit in enumerate(bits) if walk.exact_sources(m) and m & bit) for m in sent.marks]
@@ -132,7 +133,14 @@ class _Lane:
         return entries if exact else None
 
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-        """Return whether two of the data that results depend on have known entries and no entry in common."""
+        """Return whether two pieces of the sent data depend on known entries and have no entry in common.
+
+        Data on which no result of the program depends does not count.
+
+        Args:
+            sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.
+            useful: for each tick and device, True if a result depends on the sent data.
+        """
         pairs = zip(sets, useful, strict=True)
         found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}
         self.walk.counted(len(found) ** 2 // 2)
@@ -143,7 +151,7 @@ class _Lane:
         return tuple(dict.fromkeys(axis for one in moved if one is not None for axis in one.axes))
 
     def ticks(self, entries: Sequence[Any], useful: Sequence[Sequence[bool]]) -> list[tuple[Work, ...]]:
-        """Return the work of all devices, by tick.
+        """Return, for each tick, the data that each device sends, as ``Work``.
 
         Args:
             entries: for each argument, tick and device, the entries that the sent data depend on, as spans.
@@ -156,7 +164,10 @@ class _Lane:
         ]
 
     def arrived(self, last: Sequence[Work]) -> list[tuple[Work, ...]]:
-        """Return a tick with the data that each device receives last; [] if no result depends on this data."""
+        """Return an additional tick: the data that each device receives in the last tick.
+
+        Return [] if no result of the program depends on this data.
+        """
         sent = self.sent[-1]
         used = [bool(self.used & bit) for bit in self.walk.bits(sent.number, arrived=True)]
         moved = [op.communication for op in sent.permutes]

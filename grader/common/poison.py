@@ -1,8 +1,8 @@
-"""Find the operations that matter. An operation matters if a task's result changes when its own results are replaced.
+"""Find the operations that matter. An operation matters if replacing its results changes a result of the program.
 
 Collectives and matmuls are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``)
-shows whether an operation matters. If a program is never run, every operation that a result depends on is taken to
-matter (``alive``), even a matmul whose result is multiplied by 0.
+shows whether an operation matters. For a program that is never run, every operation that a result depends on counts as
+one that matters (``alive``), even a matmul whose result is multiplied by 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Poison(Protocol):
     """Runs a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Return, for each operation of the kind ``what``, whether other values change a result; a Fault if unknown.
+        """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed.
 
         Args:
             what: COLLECTIVES or PRODUCTS (matmuls).
@@ -35,7 +35,7 @@ class Poison(Protocol):
 
 
 def numbers(program: Operations, what: str) -> list[int]:
-    """Return the numbers, in the order of ``walk``, of all collectives or all matmuls (``what``) of a program."""
+    """Return the positions, in the order of ``walk``, of all collectives or all matmuls (``what``) of a program."""
     return [
         n
         for n, op in enumerate(program.walk())

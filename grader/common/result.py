@@ -1,8 +1,8 @@
 """Results of checks and questions, and the Report of a submission, which every renderer and export reads.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. The
-only times in a report are submission times, in a course with a late policy. Equal submissions, courses and versions
-give equal bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path and no memory
+address. The only times in a report are submission times, in a course with a late policy. So reports on equal
+submissions to equal courses, by equal versions of the software, have equal bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ByHand(BaseModel):
     Attributes:
         by, reason: the person who gave the points, and why.
         graded: points that the grader gives now.
-        was: points that the grader gave when the override was set.
+        was: points that the grader gave at the time when the person gave other points.
     """
 
     model_config = _FROZEN
@@ -70,8 +70,8 @@ class Result(BaseModel):
 
     Attributes:
         kind: ``check``, or the kind of a question's answer.
-        status: passed; failed (the learner's fault); blocked (an earlier check that this check needs did not pass);
-            broken (the grader's fault: no points lost, needs review); waiting (a person gives the points).
+        status: passed; failed (the learner's fault); blocked (not judged, for example because another check must pass
+            first); broken (the grader's fault: no points lost, needs review); waiting (a person gives the points).
         points: the largest number of points that can be earned.
         earned: 0 or ``points``; between the two for an answer with partial credit, or for points given by hand.
         reason: one line for the learner; empty when passed.
@@ -85,7 +85,8 @@ class Result(BaseModel):
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
         rubric: the rubric's items, which a person can pick; the JSON form leaves out an empty rubric.
-        unjudged: right on simulated devices, but not judged on the requested devices; the JSON form omits False.
+        unjudged: True if the task is right on simulated devices but was not judged on the requested devices; the JSON
+            form leaves out False.
     """
 
     model_config = _FROZEN
@@ -112,14 +113,14 @@ class Result(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """True if the result's points wait for a person or for devices."""
+        """True if the points are not final: a person must decide, or the requested devices were missing."""
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
         """Return the result without staff text.
 
-        If the result is of a hidden check or of a question, the copy lacks the expected value and its picture as well.
-        Students see only the rubric items that they got.
+        For a hidden check or a question, the copy also lacks the expected value, the pictures other than those of
+        actual values, and the rubric items for which the student got no points.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
@@ -137,7 +138,7 @@ class Evidence(BaseModel):
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
         inputs: SHA-256 of all inputs, or of the cases.
-        step: for a timing call, the program's time by the clock in picoseconds; else None.
+        step: for a timed program, its simulated time in picoseconds; else None.
     """
 
     model_config = _FROZEN
@@ -160,7 +161,8 @@ class ExerciseReport(BaseModel):
         pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
             chose no name.
         extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
-        basis: everything that decided the results, by name (digests and versions). A regrade reports what changed.
+        basis: digests and versions, by name, of everything that decided the results. After a second grading, the grader
+            reports which of them changed.
         by_hand: record of points that a person gave for the whole exercise.
     """
 
@@ -200,7 +202,7 @@ class Report(BaseModel):
         fingerprint: SHA-256 over all that the verdicts depend on.
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
-        notes: remarks on the submission for a person.
+        notes: remarks on the submission that a person should read.
         hand_ins: submission times by module, if the course has a late policy. ``earned`` is the number of points after
             late penalties.
     """
@@ -223,7 +225,7 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """Points earned in extensions, minus the extensions' share of their module's late penalty."""
+        """Points earned in extensions, minus the part of their module's late penalty that falls on extensions."""
         left = 0.0
         for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
             earned = sum(e.earned for e in self.exercises if e.module == module)

@@ -1,9 +1,9 @@
-"""Routes of data from device to device: chains of permutes, where each permute passes on the previous permute's data.
+"""Routes of data from device to device: chains of permutes, where each permute sends on the data of the one before it.
 
 A route follows an array through operations that keep its size (including sums and loops), and through slices of a
-received array. If the array is written into a buffer, and a later operation reads the buffer at the same place, the
-route continues. The place must be known, but each device may compute the place from its own number. A matmul
-or a concatenation ends a route, because the elements of its result have no single source.
+received array. If the array is written into a buffer, and a later operation reads the buffer at the same indices, the
+route continues. The grader must know these indices without running the program, but each device may compute them from
+its own number. A matmul or a concatenation ends a route, because the elements of its result have no single source.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk's steps: STEPS_OF_ONE for each operation, with loops unrolled; 1 for each write that the walk looks at. A
-# long walk takes about a second.
+# The walk counts STEPS_OF_ONE for each operation, with loops unrolled, and 1 for each write that it looks at. A walk
+# that reaches MOST_STEPS takes about a second.
 MOST_STEPS, STEPS_OF_ONE = 200_000, 10
 MOST_HOPS = 64
 MOST_WRITES = 256  # largest number of tracked writes into one buffer
@@ -24,7 +24,7 @@ KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
-STAYS = {"convert", "copy", "negate"}  # operations that keep each element in its place
+STAYS = {"convert", "copy", "negate"}  # Operations that keep each element in its place.
 # Operations whose results hold only elements of the first operand.
 CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}
 
@@ -39,7 +39,8 @@ class Hop:
     Attributes:
         before: the hop before this hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: for each device, the number of the device where its data (after this hop) started; None for zeros.
+        holds: for each device, where the data that it has after this hop started: the number of a device; None for
+            zeros.
     """
 
     op: Operation
@@ -55,8 +56,8 @@ class Route:
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: before the first round and after each round: for each device, the number of the device where its data
-            started; None for zeros.
+        holds: one item for the state before the first round and one for the state after each round. An item has, for
+            each device, the number of the device where its data started; None for zeros.
     """
 
     axes: tuple[str, ...]
@@ -81,10 +82,10 @@ class _TooLongError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """Facts about a value.
+    """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for every device, the device that its part of the value comes from.
+        sources: for every device, the number of the device where its part of the value started.
         hop: the last hop that brought the value; None if the value never moved.
         writes: blocks that were written over the value, oldest first.
         mixed: True if data of unknown origin was written over the value.
@@ -108,7 +109,10 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A block written into a buffer: its start on each device (None for no write), its shape, and its content."""
+    """A block that is written into a buffer.
+
+    The fields are its first indices on each device (None if the device writes nothing), its shape, and facts about it.
+    """
 
     starts: tuple[Place | None, ...]
     shape: Place
@@ -146,7 +150,7 @@ class _RouteWalk:
         return Route(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), holds)
 
     def body(self, body: Body, brought: list[_Held]) -> list[_Held]:
-        self.counted(STEPS_OF_ONE)  # a loop may have no operations
+        self.counted(STEPS_OF_ONE)  # counts each round of a loop, even if the loop has no operations
         self.at.update(zip(body.arguments, brought, strict=True))
         for op in body.operations:
             self.counted(STEPS_OF_ONE)
@@ -159,7 +163,7 @@ class _RouteWalk:
             raise _TooLongError
 
     def made(self, op: Operation) -> list[_Held]:
-        """Return the content of an operation's results."""
+        """Return facts about each result of an operation."""
         brought = [self.at.get(value, self.own) for value in op.operands]
         if op.communication is not None:
             return [self.hop(op, brought[0])] if op.communication.kind == "permute" else [self.own] * len(op.results)
@@ -178,7 +182,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return the content of the operand with the most hops, among the operands that have the result's size."""
+        """Return the facts about the operand that moved over the most hops, among operands of the result's size."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
@@ -187,7 +191,10 @@ class _RouteWalk:
         return _Held(farthest.sources, farthest.hop, mixed=True)
 
     def cut(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return the content of a part of a value. In a buffer with writes, the part must be within one known block."""
+        """Return facts about the part of a value that ``op`` takes.
+
+        If blocks were written over the value, a route continues only if the part is inside one block or overlaps none.
+        """
         held, shape = brought[0], self.shape(op.results[0])
         if held.whole:
             return replace(held, numbers=None)
@@ -202,12 +209,12 @@ class _RouteWalk:
         return _Held(tuple(part.sources[device] for device, part in enumerate(parts)), farthest.hop)
 
     def written(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return a buffer with a block written into it."""
+        """Return facts about a buffer after ``op`` has written a block into it."""
         held, whole = brought[0], self.shape(op.operands[0])
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own
             shape, starts = self.scattered(op, whole, brought)
-            if not update.hops and held.hops + len(held.writes):  # a scatter-add keeps old values
+            if not update.hops and held.hops + len(held.writes):  # a scatter-add does not erase the old values
                 starts = None
         else:
             update, shape = brought[1], self.shape(op.operands[1])
@@ -219,7 +226,7 @@ class _RouteWalk:
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
 
     def standing(self, held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
-        """Return the content of a buffer's part at ``start`` on one device; None if the part is in several blocks."""
+        """Return facts about a buffer's part at ``start`` on one device; None if the part is only partly in a block."""
         assert start is not None
         for write in reversed(held.writes):
             self.counted(1)

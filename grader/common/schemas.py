@@ -9,8 +9,8 @@ from typing import Any
 def without_uris() -> None:
     """Save two seconds in each process that imports nbformat. Call this function before importing nbformat.
 
-    The function makes imports of ``rfc3987_syntax`` fail. This package compiles the grammar. If its import fails,
-    jsonschema treats the package as not installed.
+    The function makes imports of ``rfc3987_syntax``, the package that compiles the grammar, fail. Then jsonschema
+    treats that package as not installed.
     """
     modules: dict[str, Any] = sys.modules  # type: ignore[assignment]
     modules.setdefault("rfc3987_syntax", None)

@@ -1,9 +1,10 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-Each dimension whose size differs in the large call has, in the small call, a prime factor that no other dimension has
-and that is larger than the number of devices. So the prime factors of a size show which dimensions it is a product of.
-For example, if dimension T has size 13 in the small call, 26 = 2 * 13 becomes 2 * T. Sizes without the prime factor of
-a dimension do not change.
+If the two calls give a dimension different sizes, the size in the small call has a prime factor that identifies the
+dimension. No other dimension's size has this factor, and it is larger than the number of devices. So the prime factors
+of any size in the small program show which dimensions the size is a product of. For example, if dimension T has size 13
+in the small call and 4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors
+does not change.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class Substitution:
     """Convert a size in a program on small arrays to the size in the same program on large arrays.
 
     Attributes:
-        ratios: the ratio of each prime number. A size is multiplied by a prime's ratio each time that the prime
-            divides the size.
+        ratios: by prime number, large size / small size of the dimension or mesh axis that the prime identifies. A size
+            is multiplied by this ratio as many times as it is divisible by the prime.
     """
 
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program for a size in the small program. The result may be a fraction."""
+        """Return the size in the large program that corresponds to ``size`` in the small one. It may be a fraction."""
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size
@@ -66,9 +67,9 @@ def substitution(
         own = [p for p in _primes(size) if p > devices and not any(n % p == 0 for n in others)]
         if not own:
             raise Ambiguous(
-                f"the dimension {dim} has size {size} when judged and {large[dim]} when timed: "
-                f"choose a judged size with a prime factor larger than {devices} (the number of devices) "
-                f"that no other dimension has, such as {_next_prime(devices, others)}"
+                f"the dimension {dim} has size {size} in the judged call and {large[dim]} in the timing call: in the "
+                f"judged call, choose a size with a prime factor that is larger than {devices} (the number of devices) "
+                f"and that no other dimension has, such as {_next_prime(devices, others)}"
             )
         ratios[max(own)] = ratio
     return Substitution(ratios)
@@ -79,8 +80,8 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
     for axis, size in small.items():
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
-                f"the mesh axis {axis} has size {size} when judged and {large[axis]} when timed: "
-                "choose a prime judged size that no other axis has, such as 3 or 5"
+                f"the mesh axis {axis} has size {size} in the judged call and {large[axis]} in the timing call: "
+                "in the judged call, choose a prime size that no other axis has, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
 

@@ -15,8 +15,8 @@ def parse(text: str) -> ast.Module:
 
     CPython up to 3.11.7 and 3.12.1 counts the depth of the syntax tree per interpreter, not per thread. If two threads
     parse at once, one of them raises "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905).
-    The lock lets only one of the grader's threads parse at a time. The retry is for libraries that parse without the
-    lock (Jinja's lexer, ``inspect``).
+    A lock lets only one of the grader's threads parse at a time. The retry is needed because libraries (Jinja's lexer,
+    ``inspect``) may parse at the same time without this lock.
     """
     return _parsed(text, "exec")
 

@@ -15,7 +15,7 @@ PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:
-    """Return a name without control characters, because learners choose names, and terminals obey such characters."""
+    """Return a name without control characters: learners choose names, and control characters act on terminals."""
     shown = "".join(c if c.isprintable() else "?" for c in name[: LONGEST_NAME + 1])
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 

@@ -1,7 +1,7 @@
 """Questions: draw a learner's parameters, print the text, and judge the answer.
 
-A verdict says that an answer is right, is the answer of a known misconception, or is wrong. A verdict never reveals the
-right answer.
+A *variant* of a question is the question with one choice of its parameters. A verdict says that an answer is right, is
+the answer of a known misconception, or is wrong. A verdict never reveals the right answer.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ TELLING = ("number", "table")
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
     """Draw one variant of a question and, for a choice, the order of its options.
 
-    SHA-256 over (seed, question name, student) decides the draw, so the process, the platform and the order of students
-    do not matter. For one student and seed, the draw stays equal until the question's parameters change.
+    SHA-256 over (seed, question name, student) decides the draw, so the draw is equal in every process and on every
+    platform. A student's draw changes only if the seed, the question's name, or its possible parameters change.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -46,7 +46,8 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     variants = _variants(question)
     if not variants:
         raise AuthorError(f"{question.name}: no parameters satisfy its `where`")
-    who = ["shared"] if student is None else ["student", student]  # a student may be called "shared"
+    # The item "student" makes the draw of a student called "shared" differ from the shared draw.
+    who = ["shared"] if student is None else ["student", student]
     digest = hashlib.sha256(json.dumps([seed, question.name, *who]).encode()).digest()
     drawn = dict(variants[int.from_bytes(digest, "big") % len(variants)])
     if isinstance(question.answer, Choice):
@@ -57,19 +58,19 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 class OfAClass:
     """A question's drawn parameters for each student of a class.
 
-    The parameters show for which other students a wrong answer would be right.
-
-    Students with equal parameters are grouped, so an answer is compared once per group, not once per student.
+    The class finds the other students for whom a student's wrong answer would be right. Students with equal parameters
+    form a group, so an answer is compared once per group, not once per student.
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
-        """Group the students by drawn parameters; no right answer is computed yet.
+        """Group the students by drawn parameters. Right answers are computed later, when they are needed.
 
         Args:
             params: drawn parameters by student.
         """
         self.question = question
-        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # repr(draw) -> the draw, and its students
+        # repr(drawn parameters) -> the drawn parameters, and the students who have them
+        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}
         self._draw_of = {student: repr(drawn) for student, drawn in params.items()}
         for student in sorted(params):
             self._alike.setdefault(self._draw_of[student], (params[student], []))[1].append(student)
@@ -83,13 +84,14 @@ class OfAClass:
             text: the answer, as the report shows it.
 
         Returns:
-            Names, sorted; [] if the answer is right for ``student`` or cannot be read. The result is also [] if
-            students may guess right answers to this question, as they may with a choice.
+            Names, sorted; [] if the answer is right for ``student`` or cannot be read. The result is also [] for a
+            question whose right answer a student can guess, such as a choice.
         """
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        # Numbers and tables use the draw only in ``why``, so this ``kind`` can compare answers with keys of all draws.
+        # For numbers and tables, only ``kind.why`` uses the drawn parameters. So this ``kind`` can also compare the
+        # answer with the right answers of other students.
         kind = kind_of(self.question, own)
         try:
             given = kind.read(text)
@@ -114,7 +116,7 @@ def _variants(question: Question) -> list[dict[str, Any]]:
 
 
 def some_variants(question: Question, most: int) -> list[dict[str, Any]]:
-    """Return the variants of a question, or a sample of ``most`` variants."""
+    """Return all variants of a question; if there are more than ``most``, return a random sample of that many."""
     variants = _variants(question)
     return random.Random(question.name).sample(variants, most) if len(variants) > most else variants
 
@@ -125,7 +127,7 @@ def show_params(params: Mapping[str, Any]) -> str:
 
 
 def render_text(question: Question, params: Mapping[str, Any]) -> str:
-    """Return the question's own text with its parameters filled in.
+    """Return the text that the author wrote for the question, with the parameters filled in.
 
     Raises:
         jinja2.TemplateError: the text is not a template or names a parameter that does not exist.
@@ -135,13 +137,17 @@ def render_text(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def _flowing(paragraph: str) -> str:
-    """Join a paragraph's lines into one line, which the display wraps; lists, tables and code keep their lines."""
+    """Join a paragraph's lines into one line, so that the display can wrap it. Lists, tables and code do not change."""
     lines = paragraph.splitlines()
     return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
 
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
-    """Return the question as a learner sees it: text, form of the answer, time model and row of the hardware table."""
+    """Return the question as a learner sees it.
+
+    It has the question's text and a description of how to answer. If the question has a time model, or parameters that
+    are chips, the model and the chips' rows of the hardware table follow.
+    """
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:
         lines.append(f"Model: {question.model}.")
@@ -157,11 +163,11 @@ def names_a_chip(question: Question) -> bool:
 
 @cache
 def figures_of(question: Question) -> frozenset[str]:
-    """Return the figures of the hardware table that the answer uses.
+    """Return the figures (columns) of the hardware table that one needs to compute the answer.
 
-    In a learner's file, the question declares the figures. If the question declares no figures, return the figures that
-    the author's function reads for at least one variant. If the function fails, return all figures; ``verify`` reports
-    the error.
+    The exercise files of learners lack the author's function, so the question declares the figures there. Otherwise,
+    return the figures that the author's function reads for at least one variant of the question. If the function
+    fails, return all figures; the command ``verify`` reports the error.
     """
     if question.figures is not None:
         return frozenset(question.figures)
@@ -177,9 +183,9 @@ def figures_of(question: Question) -> frozenset[str]:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question in one sentence: ``flops: How many FLOPs has a step?``.
 
-    If the author gave the question a title, the result has the title in place of the sentence. Without a title, the
-    first sentence of the rendered text that ends in a question mark is used. If no sentence ends in a question mark,
-    the text's first sentence is used. If the text cannot be rendered, return only the variable's name.
+    If the author gave the question a title, the title takes the place of the sentence. Without a title, use the first
+    sentence with a question mark at its end. If there is no such sentence, use the first sentence of the text. If the
+    text cannot be rendered, return only the variable's name.
     """
     if question.title:
         return f"{question.name}: {question.title}"
@@ -193,7 +199,7 @@ def label_of(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def kind_name(question: Question) -> QuestionKind:
-    """Return the kind's name in reports and in declarations: ``number`` for ``exercise.number``."""
+    """Return the name of the question's kind, as in reports and declarations: ``number`` for ``exercise.number``."""
     return KINDS[type(question.answer)].name
 
 
@@ -203,7 +209,7 @@ def heading(question: Question) -> str:
 
 
 def units_known(question: Question) -> None:
-    """Check the units of a question. Raises BadAnswer for an unknown unit."""
+    """Check that the units in a question's declaration are known. Raises BadAnswer for an unknown unit."""
     match question.answer:
         case Quantity(unit=unit):
             unit_of(unit)
@@ -238,7 +244,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
     Returns:
         A Result. The fields ``reason`` and ``hint`` never reveal the right answer. The field ``expected`` holds the
-        right answer for the staff. If the author's function gives no valid answer, the status is ``broken``.
+        right answer, which only the staff sees. If the author's function fails or its value is not a valid answer, the
+        status is ``broken``.
     """
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -275,7 +282,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
-    """Return the fields of a result that waits for a person."""
+    """Return the fields of a result for an answer that a person must grade."""
     assert isinstance(answer, Written)
     reason = BY_A_PERSON + (
         f"; only the first {MAX_TEXT} characters of the answer were read" if len(raw) >= MAX_TEXT else ""
@@ -287,9 +294,9 @@ def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without judging it.
+    """Read an answer without comparing it with the right answer, so that a student sees how the grader reads it.
 
-    The result's status is ``failed`` if the answer cannot be right, else ``blocked``.
+    The result's status is ``failed`` if the answer cannot be read or is wrong for every variant, else ``blocked``.
     """
     kind = kind_of(question, params)
     result = functools.partial(
@@ -311,17 +318,21 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return an author's answer. Raises ValueError if the answer is not valid, and errors of the author's function."""
+    """Return the answer that the author's function ``fn`` gives for these parameters.
+
+    Raises ValueError if the answer is not valid, and any error that the function raises.
+    """
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
 def nearest_misconceptions(
     question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], given: Any, want: Any
 ) -> list[Misconception]:
-    """Return the misconception whose answer is nearest to ``given``, among answers close enough to count as equal.
+    """Return the misconceptions that explain the wrong answer ``given``.
 
-    If no misconception is close enough, return the misconceptions that explain all wrong parts of ``given``, such as
-    all wrong numbers in a table. Return [] if too many misconceptions explain the wrong parts.
+    If the answers of some misconceptions count as equal to ``given``, return the one whose answer is nearest.
+    Otherwise, return the misconceptions whose answers equal all wrong parts of ``given``, such as all wrong numbers in
+    a table; [] if there are too many of them.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []
@@ -329,7 +340,7 @@ def nearest_misconceptions(
     for misconception in misconceptions_of(question, misconceptions):
         try:
             wrong = wanted(question, misconception.fn, params, kind)
-        except Exception:  # a misconception that fails for these parameters matches nothing; verify reports it
+        except Exception:  # the misconception's function fails for these parameters, which ``verify`` reports
             continue
         distance = kind.distance(given, wrong)
         if distance is not None:
@@ -347,6 +358,8 @@ def misconceptions_of(question: Question, misconceptions: Iterable[Misconception
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return an author's error as one short line, such as ``ValueError: math domain error``. Paths in the text are
-    kept."""
+    """Return an author's error as one line of at most 200 characters, such as ``ValueError: math domain error``.
+
+    File paths in the error's text are not removed.
+    """
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -1,4 +1,7 @@
-"""Judge checks: turn findings (one for each ask, a request to a submission) into results (one for each check)."""
+"""Judge checks: turn what a submission returned into a result for each check.
+
+An *ask* is one request to a submission. A *finding* is what came back for an ask, such as an observation or a fault.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ WRONG_IN_SECRET = (
     "right on all public inputs, wrong on hidden inputs: look for code that fits only the public sizes or values"
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
-MAX_SPANS = 1000  # a timeline of a report has at most this many bars
-MAX_ROUTES = 2  # a report shows at most this many routes, and this many pipelines; ``explain`` shows all
+MAX_SPANS = 1000  # A report shows no timeline with more bars than this.
+MAX_ROUTES = 2  # A report shows at most this many routes, and this many pipelines; ``explain`` shows all.
 DRAWN_ONCE = ("timeline", "rounds", "ticks")
-MAX_HELD = 600  # a route or pipeline has at most this many entries: devices times rounds
+MAX_HELD = 600  # a report shows no route or pipeline with more entries (devices times rounds) than this
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
@@ -44,9 +47,9 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Drop repeated pictures of timelines, rounds and ticks.
+    """Return the results without repeated pictures of timelines, routes ("rounds") and pipelines ("ticks").
 
-    If several checks of one program fail, only the first result shows these pictures.
+    If several checks of one program fail, only the first failed result keeps these pictures.
     """
     repeated: list[dict[str, Any]] = []
     found = []
@@ -59,7 +62,7 @@ def _drawn_once(results: Iterable[Result]) -> list[Result]:
 
 def _blocked(check: Check, before: list[Result]) -> Result | None:
     for result in before:
-        if result.unjudged:  # this check passed on simulated devices, so checks that depend on it can be judged
+        if result.unjudged:  # the earlier check passed on simulated devices, so checks that depend on it are judged
             continue
         if result.status == "broken":
             return _result(check, "broken", f"waits for the check {result.name!r}, which the grader could not judge")
@@ -70,9 +73,9 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """The answers to asks (requests to a submission) that a check compares in one run.
+    """The answers to those asks (requests to a submission) that one run of a check looks at together.
 
-    For each call of the check there is one answer, or one answer per mesh if the check compares meshes.
+    There is one answer for each call of the check. If the check compares meshes, there is one for each call and mesh.
     """
 
     check: Check
@@ -84,18 +87,19 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request). The asks of all answers have equal ``secret`` and ``hidden``.
+        """The first answer's ask (request to the submission). All answers' asks have equal ``secret`` and ``hidden``.
+
         If the task is tried with several values of ``check_vma``, the asks also have equal ``check_vma``.
         """
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check. Suppress NumPy's warnings, which would be about the learner's values."""
+        """Run the check's function on ``seen``, without NumPy's warnings, which would be about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
     def seen(self, *, public: bool, elsewhere: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of the check's function, one tuple per run."""
+        """Yield the arguments of the check's function: one tuple for each run on one set of inputs."""
         by_call = [
             zip(*(seen_of(a, public=public, elsewhere=elsewhere) for a in answers), strict=True)
             for answers in self.answers
@@ -105,10 +109,10 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """Return the groups of answers that a check compares, in the order of the asks (requests to the submission).
+    """Return the groups of answers that a check looks at together, in the order of the asks (requests to a submission).
 
-    If a check has several calls, a group has answers to all calls, and the answers' asks have equal settings, such as
-    the mesh. If a public plan lacks one of the calls, the result is [].
+    If a check has several calls, a group has answers to all of them, and the answers' asks have equal settings, such as
+    the mesh. If one of the calls was not asked, for example because learners cannot try it, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -121,7 +125,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check on all meshes and inputs. A failure on inputs that are not secret is reported first."""
+    """Judge one check on all meshes and inputs. Report a failure on public inputs before one on secret inputs."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader has no program to run for this check")
@@ -154,8 +158,10 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
 
 
 def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
-    """Return the verdict on the learner's first fault in ``answers``, else on the grader's first fault; None without a
-    fault."""
+    """Return the verdict on the first fault in ``answers``; None if there is no fault.
+
+    Faults of the learner take precedence over faults of the grader.
+    """
     faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         why = _of_fault(fault, ask.task)
@@ -167,7 +173,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return the result, with a reason that reveals nothing, if the check fails on secret inputs; else None."""
+    """Return a result if the check fails on secret inputs, else None. The result's reason reveals no such input."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -183,12 +189,11 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the result on the requested real devices of a check that passes on simulated devices.
+    """Judge a check again, with values from the requested real devices, after it passed on simulated devices.
 
-    A check that compares no values depends only on the program, so it is not tried on real devices. If the check fails
-    on secret inputs, the result gives no details.
-
-    The result is ``blocked`` if the real devices gave no values. Return None if the check passes or was not tried.
+    A check that compares no values depends only on the program, so the real devices cannot change its verdict. If the
+    check fails on secret inputs, the result gives no details. If the real devices computed no values, the result is
+    ``blocked``. Return None if the check passes, or if no real devices were requested.
     """
     unseen = ""
     for group in looked_at:
@@ -210,10 +215,10 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 
 
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
-    """Return the first failure on real devices, if the check fails at every matmul precision.
+    """Return the first failure on real devices; None if the check passes at one or more matmul precisions.
 
-    The devices' default matmul precision may be too coarse, for example if a relu follows a sum near 0. So a check
-    passes if it passes with float32 matmuls.
+    The devices' default matmul precision may be too coarse, for example if a relu follows a sum near 0. So it is enough
+    that a check passes with float32 matmuls.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
@@ -230,7 +235,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 def verdicts(group: Together) -> list[str]:
     """Return, for the staff, the reason why the check fails in each run; '' for a run that passes.
 
-    Runs on secret inputs are included. If an answer is a fault, return only the first fault.
+    Runs on secret inputs are included. If any finding is a fault, return only a text about the first fault.
     """
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
@@ -248,9 +253,9 @@ def verdicts(group: Together) -> list[str]:
 
 
 def _itself_failed(error: Exception) -> str:
-    """Return the reason of a result, from an error that the author's check raised.
+    """Return the reason for a result, if the function of the author's check raised ``error``.
 
-    For a bare ``assert``, which has no text, the reason says what to write instead.
+    An error of a bare ``assert`` has no text, so the reason then says what the author should write instead.
     """
     text = str(error) or ("compare with a function of grader.expect" if isinstance(error, AssertionError) else "")
     return f"the check itself failed: {type(error).__name__}: {text}"
@@ -299,7 +304,7 @@ def _picture(about: tuple[str, tuple, Sequence[int]]) -> dict[str, Any]:
 
 
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
-    """Return a picture of a timing call's timeline at the sizes that learners see; None if there is no such picture."""
+    """Return a picture of a timed program's timeline; None if it is too long or at sizes that learners do not see."""
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
         return None
@@ -344,9 +349,9 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Put the mesh before the text if the call has several meshes.
+    """Return the text, preceded by the mesh if the call has several meshes.
 
-    Put the value of ``check_vma`` first if the task is tried with several values of ``check_vma``.
+    If the task is tried with several values of ``check_vma``, the value comes before the mesh.
     """
     if isinstance(ask.of, Call):
         if len(ask.of.meshes) > 1 and not every_mesh:

@@ -1,4 +1,7 @@
-"""Compare two programs by all that they send, multiply and return."""
+"""Compare two programs by their collectives, their matmuls and their results.
+
+A *finding* is what came back for one request to a submission, such as an observation of a program.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ Pairs = Sequence[tuple[Finding, Finding | None]]
 
 
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
-    """Return pairs for this task: a finding of the first program, and the second's finding for an equal request.
+    """Return pairs of findings for a task: one of the first program, and one of the second for an equal request.
 
     The second entry of a pair is None if the second program got no equal request.
+
+    Args:
+        one, other: the answers of the first and of the second program.
     """
     others = {answer.ask.same: answer.finding for answer in other}
     return [(a.finding, others.get(a.ask.same)) for a in one if a.ask.task == task]
@@ -35,8 +41,7 @@ def likeness(pairs: Pairs) -> tuple[bool, ...]:
 
 
 def shared_traffic(pairs: Pairs) -> float:
-    """Return the fraction of the collectives of both programs that occur in both; 1 if neither program has
-    collectives."""
+    """Return the fraction of all collectives that occur in both programs; 1 if neither program has collectives."""
     shared = every = 0
     for one, other in _observed(pairs):
         a, b = Counter(_traffic(one.collectives)), Counter(_traffic(other.collectives))
@@ -49,7 +54,7 @@ def _observed(pairs: Pairs) -> list[tuple[Observation, Observation]]:
 
 
 def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
-    """Return pairs of outcomes of functions that are not sharded programs: one pair for each case."""
+    """Return pairs of outcomes of plain Python functions: one pair for each set of arguments."""
     lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
     return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 

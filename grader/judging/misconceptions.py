@@ -1,8 +1,9 @@
 """Find the misconception that a submission has.
 
 A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A misconception fits if
-checks find equal mistakes in a form and in the submission: equal wrong values, equal excess collectives, or equal
-operations that wait for a matmul although they must not. Only inputs that are not secret are used.
+checks find equal mistakes in a form and in the submission, such as equal wrong values, equal excess collectives, or
+equal operations that wait for a matmul although they must not. Only runs on inputs that are not secret are compared. In
+this module, a *finding* is what a check finds in one run, such as a failure.
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Answered, paired, partner
 from grader.wire.frames import wide
 
-NEAR = 0.01  # errors of programs with one mistake differ by less than this fraction of the largest error
-CLEAR = 4  # smallest error that can show its cause, in multiples of the tolerance
+NEAR = 0.01  # Errors of programs that make equal mistakes differ by less than this fraction of the largest error.
+CLEAR = 4  # Errors below this multiple of the tolerance do not show which mistake caused them.
 Found = Failure | Fault | Outcome | None
 NO_DATA = Outcome(error="wrong")
 
 
 @dataclass
 class Shown:
-    """Results of a submission or misconception on inputs that are not secret, and what checks find in these results."""
+    """The answers of a submission, or of a misconception's form, and what checks find in them.
+
+    Answers to requests with secret inputs are left out.
+    """
 
     answered: Sequence[Answered]
     _found: dict[str, list[tuple[Together, list[Found]]]] = field(default_factory=dict)
@@ -42,13 +46,14 @@ class Shown:
         self.answered = [a for a in paired(self.answered) if not a.ask.secret]
 
     def to(self, check: Check) -> list[Found]:
-        """Return what a check finds for each mesh and case; None where the check passes."""
+        """Return what a check finds in each run and case; None for a run or case that passes."""
         return list(chain.from_iterable(found for _, found in self._runs(check)))
 
     def first_failure(self, check: Check) -> tuple[list[Ask], list[Found]]:
         """Return the asks of the first run that fails a check, and what the check finds; ([], []) if all runs pass.
 
-        An ask is one request to a submission. If a timing call fails, the ask of the call that it times is included.
+        An ask is one request to a submission. If the run is about a timed program, the asks include the one for the
+        small program whose values are judged in its place.
         """
         for group, found in self._runs(check):
             if any(found):
@@ -78,16 +83,16 @@ def fitting(
     """Return the misconceptions that explain why a check fails; [] if too many misconceptions explain it equally well.
 
     If the function ``gives`` of one or more misconceptions predicts the submission's results, return these
-    misconceptions. Otherwise, look at the checks that a misconception fails, except checks that were not tried on the
-    submission. The misconception fits if the submission fails all these checks like the misconception. If several
-    misconceptions fit, return those that agree most with the submission (``_rank``).
+    misconceptions. Otherwise, a misconception fits if the submission fails every check that the misconception fails,
+    and in an equal way; checks that were not tried on the submission do not count. If several misconceptions fit,
+    return those that agree most with the submission (``_rank``).
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
-        shown: returns a misconception's results for the given asks. Few misconceptions agree with the submission in
-            its first failing run. Only for these, ``shown`` gets all asks.
+        shown: returns a misconception's answers to the given asks (requests). To save time, ``shown`` first gets only
+            the asks of the submission's first failing run. It gets all asks only for misconceptions that agree there.
     """
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
@@ -100,7 +105,11 @@ def fitting(
 def _most_alike(
     check: Check, submitted: Shown, results: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
 ) -> list[Misconception]:
-    """Return the misconceptions that fit and agree most with the submission. ``forms``: by misconception."""
+    """Return the misconceptions that fit and agree most with the submission.
+
+    Args:
+        forms: for each misconception, its forms and their answers.
+    """
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, tuple[int, float]] = {}
     for name, every in forms.items():
@@ -111,10 +120,10 @@ def _most_alike(
 
 
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
-    """Yield the misconceptions that may fit. Compare only the submission's first run that fails the check.
+    """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A form of a misconception (a program with the mistake) is ignored here if it has more or fewer findings than the
-    submission, since ``_possible_forms`` may drop the form.
+    A form of a misconception (a program with the mistake) does not count if the check has more or fewer findings for
+    the form than for the submission, because such findings cannot be compared.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
@@ -127,13 +136,15 @@ def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown:
 
 
 def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
-    """Return True if the submission fails each check like one form of a misconception, or with the findings that all
-    forms share."""
+    """Return True if, for each check, the submission fails like one form of a misconception.
+
+    For a check, it is also enough if the submission agrees with what all forms have in common (``_common``).
+    """
     return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms], _same_way) for check in checks)
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if ``misconception.gives``, used as a check, passes on every mesh."""
+    """Return True if the submission passes ``misconception.gives``, used as the function of a check, on every mesh."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -144,7 +155,7 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 def _possible_forms(
     results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
 ) -> Forms:
-    """Return each misconception's possible forms, without forms that fail a check which the submission passes."""
+    """Return each misconception's forms, except those that fail a check which the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for misconception, mistaken in known:
         passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]
@@ -158,8 +169,8 @@ def _rank(
 ) -> tuple[int, float]:
     """Return how many of four properties agree, and a fraction that breaks ties.
 
-    The properties are the failed checks, all collectives, all matmuls and all results. The fraction is the part of the
-    collectives that both programs share.
+    The properties are the set of failed checks, all collectives, all matmuls and all results. The fraction is that of
+    the collectives that occur in both programs.
     """
     pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
     same_checks = failed == set(misconception.fails) & results.keys()
@@ -187,7 +198,7 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the actual outcome of a case that fails a check; ``NO_DATA`` if the failure shows none."""
+    """Return the outcome of the submission's function in a case that fails; ``NO_DATA`` if the failure shows none."""
     return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -196,7 +207,7 @@ def _outcomes(seen: tuple) -> bool:
 
 
 def _cases(seen: tuple) -> list[tuple]:
-    """Split the outcomes of a plain function into one tuple per case; values of other kinds are not split."""
+    """Split the outcomes of a plain Python function into one tuple per case. Do not split what programs returned."""
     return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
 
 
@@ -204,7 +215,10 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if the findings match one form of a misconception, or what all its forms have in common."""
+    """Return True if the submission's findings match those of one form of a misconception.
+
+    It is also enough if they match what the findings of all forms have in common.
+    """
     if any(match(submitted, form) for form in forms):
         return True
     alike = {len(submitted), *map(len, forms)}
@@ -215,11 +229,11 @@ def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: C
     return match([submitted[n] for n in shared], [common[n] for n in shared])
 
 
-OPEN = Fault("open", "the forms of this misconception share no finding for this check")
+OPEN = Fault("open", "the programs of this misconception fail this check in different ways")
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """Return the finding that all forms of a misconception share, or ``OPEN`` if the forms share no finding."""
+    """Return what the findings ``found``, one for each form of a misconception, have in common; ``OPEN`` if nothing."""
     failures = [one for one in found if isinstance(one, Failure)]
     compared = [one.compared for one in failures]
     if len(failures) < len(found) or failures[0].others or not all(compared):
@@ -247,20 +261,20 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
-    Undefined values may be NaN in one program and a number in the other. Places with undefined values are ignored. At
-    least one place must agree, and the places that agree must not be fewer than the ignored places.
+    A place, such as an array element, is ignored if its value is undefined: NaN in one program, a number in the other.
+    At least one place must agree, and the places that agree must not be fewer than the ignored places.
     """
     agreed, undefined = _agreement(submitted, mistaken) or (0, 0)
     return agreed > 0 and agreed >= undefined
 
 
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if no finding in one run contradicts the other program's finding, so ``_same_way`` may still hold."""
+    """Return True if the findings of both programs disagree in no place, even if they agree in few places."""
     return _agreement(submitted, mistaken) is not None
 
 
 def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[int, int] | None:
-    """Return how many places of the findings agree, and how many cannot be compared; None if a place disagrees."""
+    """Return how many places (such as array elements) agree, and how many cannot be compared; None if one disagrees."""
     if len(submitted) != len(mistaken):
         return None
     pairs = zip(submitted, mistaken, strict=True)
@@ -268,7 +282,7 @@ def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[i
 
 
 def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
-    """Return the sums of the pairs of counts that ``_alike`` returns; None if a place disagrees."""
+    """Add up pairs of counts, as ``_alike`` returns them. Return None if the first count of a pair is None."""
     agreed = undefined = 0
     for same, open_ in counts:
         if same is None:
@@ -282,7 +296,8 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
-    if one is None and isinstance(other, Outcome) and other != NO_DATA:  # a case that a milder mistake leaves right
+    # The submission may make a milder form of the mistake, which leaves this case right.
+    if one is None and isinstance(other, Outcome) and other != NO_DATA:
         return 0, 1
     # Faults show a mistake only if their kind is "raised" or "refused". Missing and unfinished tasks have other kinds.
     if isinstance(one, Fault) and isinstance(other, Fault):
@@ -293,7 +308,7 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
 
 
 def _gist(fault: Fault) -> tuple[str, str]:
-    """Return an error's type and the beginning of its message, without digits, punctuation and a function's name."""
+    """Return an error's type and the beginning of its message, without digits, punctuation and function names."""
     unnamed = re.sub(r"function '[^']+'", "function", fault.message)
     return fault.type, re.sub(r"[\d\W_]+", " ", unnamed)[:60]
 
@@ -312,10 +327,10 @@ def _same_failure(one: Failure, other: Failure) -> tuple[int | None, int]:
 
 
 def _same_finding(one: Failure, other: Failure) -> bool:
-    """Return True if the data of both failures agree.
+    """Return True if two failures have equal expected and actual data.
 
-    If the data are not numbers, the words of the reasons must agree too. If there are no data, the words and the
-    numbers of the reasons must agree.
+    If some of the data are not numbers, the words of the failures' reasons must also agree. If there are no data, the
+    words and the numbers of the reasons must agree.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):
@@ -346,11 +361,11 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 
 
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
-    """Compare wrong values, and return counts as ``_alike`` does.
+    """Compare the wrong values of both programs, and return counts as ``_alike`` does.
 
-    The wrong values must be at equal places in both programs. Where both values are numbers, their errors must be
-    equal. Expected values may depend on random numbers that a program draws. If the expected values of the two programs
-    differ, only values that are not numbers are compared.
+    The wrong values must be at equal places in both programs. Where both values are finite, their errors must be equal.
+    If the expected values of the two programs differ, because they depend on random numbers, then finite values are not
+    compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0

@@ -1,9 +1,9 @@
 """Plan the asks of an exercise. An *ask* is one request to a submission; a *plan* is all asks of an exercise.
 
-An ask is a call on one mesh with inputs drawn from a seed, the cases of a plain function, or a question. A public plan
-holds what learners can try: the dimensions and cases that they see. A grader's plan adds asks on hidden dimensions and
-more cases, then *secret* asks, whose inputs are drawn from the course's seed. Secret asks can fail a check, but reports
-show nothing about secret asks.
+An ask is one of three things: a call of a task on one mesh with inputs drawn from a seed, the cases (argument sets) of
+a plain Python function, or a question. A public plan holds what learners can try: the dimensions and cases that they
+see. A grader's plan adds asks on hidden dimensions and more cases, then *secret* asks, whose inputs are drawn from the
+course's seed. A check can fail because of a secret ask, but reports show nothing about secret asks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Quest
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
-OPEN_SEED = "public"  # the public seed, with which anyone may draw inputs
-MOST_CASES = 10_000  # one draw has at most this many hidden cases
-# Number of runs on hidden dimensions with the course's seed. Another run on hidden dimensions has the public seed.
+OPEN_SEED = "public"  # The public seed, with which anyone may draw inputs.
+MOST_CASES = 10_000  # The author's function may draw at most this many hidden cases.
+# Number of runs on hidden dimensions with inputs from the course's seed. One more run has inputs from the public seed.
 SECRET_RUNS = 2
 
 
@@ -37,13 +37,14 @@ class Ask:
     Attributes:
         of: the call, cases or question to answer.
         mesh, dims, static, check_vma: settings of a call.
-        inputs: a dict for each run and step, with the arguments by name and the entry ``cotangent``. Steps after the
-            first omit arguments that are results of the previous step.
-        cases: argument sets of a function.
+        inputs: a dict for each step of each run, with the arguments by name and the entry ``cotangent``. Steps after
+            the first leave out arguments that are results of the previous step.
+        cases: argument sets of a plain Python function.
         secret: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
         hidden: True for a call on hidden dimensions.
-        compared: True for a timing call and for the call that it times. The grader compares the programs of both calls.
+        compared: True for a timing call, and for the small call whose values are judged in its place. The grader
+            compares the programs of both calls.
     """
 
     of: Call | Cases | Question
@@ -63,10 +64,13 @@ class Ask:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """Return the ask as JSON.
+        """Return the ask as JSON, for the process that runs learner code.
 
         The JSON of a call holds shapes, dtypes and specs, but no values. The JSON of a plain function holds its
         argument sets.
+
+        Args:
+            files: names of the learner's files.
         """
         if isinstance(self.of, Question):
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
@@ -103,21 +107,22 @@ class Ask:
 
     @property
     def program(self) -> tuple:
-        """The key of the program that answers the ask (request to a submission). One program can answer all asks with
-        equal keys."""
+        """A key for the program that answers the ask. One program answers all asks (requests) with equal keys."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
     @property
     def same(self) -> tuple:
-        """The key of the finding that comes back for the ask (request to a submission). Asks with equal keys give equal
-        findings, even in different plans."""
+        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers, even in several plans."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a grouping key. A check of several calls compares, in one run, the asks (requests to a submission) for
-        which this key is equal."""
+        """Return a key. A check looks, in one run, at all its asks (requests to a submission) that have equal keys.
+
+        Args:
+            every_mesh: True if the check looks at all meshes in one run.
+        """
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
         return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
@@ -139,19 +144,19 @@ class Ask:
         return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
-        """Return the inputs in the program's order: one list per run, with the inputs of all steps of the run."""
+        """Return one list of arrays per run: the inputs of all steps, in the order in which the program takes them."""
         steps = self.of.steps if isinstance(self.of, Call) else 1
         each = [[array for _, array in arrays_of(one)] for one in self.inputs]
         return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
 
 
 def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
-    """Return the arrays of one step with their names, in the program's order."""
+    """Return the arrays of one step with their names, in the order in which the program takes them."""
     return [leaf for name, tree in inputs.items() for leaf in leaves(tree, name) if leaf[1] is not None]
 
 
 def _out_specs(call: Call) -> Any:
-    """Return the ``out_specs`` of a shard_map body. If the result's structure is declared, return a spec per leaf."""
+    """Return the ``out_specs`` of a shard_map body; if the author declared the result as a tree, one spec per leaf."""
     specs = call.task.out_specs
     if call.returns is None:
         return specs if call.names is None else (specs,)
@@ -159,7 +164,7 @@ def _out_specs(call: Call) -> Any:
 
 
 def _fed(call: Call) -> list[list[Any]]:
-    """Return pairs of positions (result, argument): in the next step, the result is used as the argument."""
+    """Return pairs (position of a result, position of the argument that this result becomes in the next step)."""
     results = call.results or () if call.steps > 1 else ()
     return [[at, result.feeds] for at, result in enumerate(results) if result.feeds is not None]
 
@@ -187,7 +192,8 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
     for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
-        # A call's inputs depend on the name of one check. Prefer a public check, so that graders draw learners' inputs.
+        # The name of one of the call's checks decides the inputs. Prefer a public check, so that the grader draws the
+        # inputs that learners see.
         of_call = [check for check in checks if call in _looked_at(check)]
         public_checks = [check for check in of_call if check.public]
         where = f"{exercise.id}/{(public_checks or of_call)[0].name}"
@@ -202,18 +208,18 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
-    """Return the calls of a check. The call that a timing call times comes right before the timing call."""
+    """Return the calls of a check. A timing call comes right after the small call whose values are judged."""
     return [each for call in check.calls for each in _with_values(call)]
 
 
 def _compared_calls(checks: Sequence[Check]) -> set[int]:
-    """Return the ids of the timing calls and of the calls that they time."""
+    """Return the Python ids of the timing calls, and of the small calls whose values are judged in their place."""
     pairs = [_with_values(call) for check in checks for call in check.calls]
     return {id(call) for pair in pairs if len(pair) > 1 for call in pair}
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call. For a timing call, return two calls: the call that it times, then the timing call."""
+    """Return the call alone; for a timing call, the small call whose values are judged, then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 
@@ -245,8 +251,12 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
     """Return the asks of a call.
 
-    ``shown``: True if the learners' plan has the call. For a shown call, the grader's asks (requests to a submission)
-    include the learners' asks.
+    Args:
+        shown: True if the learners' plan has the call. Then the grader's asks (requests to a submission) include the
+            learners' asks.
+        public: True for the learners' plan.
+        seed: the course's seed.
+        where: the name that decides, with a seed, the inputs to draw.
     """
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
@@ -261,7 +271,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
     if not public and not (call.timing and asks and same):
         asks += asked(True, OPEN_SEED, 1)
-    if not public and not call.timing:  # timing calls have no data that could be secret
+    if not public and not call.timing:  # a timed program gets no inputs, so nothing could be secret
         asks += asked(True, seed, SECRET_RUNS, secret=True)
     return asks
 
@@ -269,7 +279,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Draw and yield the arguments of one run, step by step. Raises AuthorError if an argument cannot be drawn."""
+    """Draw and yield the arguments of one run: one dict for each step. Raises AuthorError if this fails."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}
@@ -296,6 +306,6 @@ def _seen(array: np.ndarray | None) -> np.ndarray | None:
 
 
 def rng(seed: str, where: str) -> np.random.Generator:
-    """Return a generator that depends only on the seed and on ``where``, the name of the draw."""
+    """Return a random generator that depends only on the seed and on ``where``, a name for what is drawn."""
     digest = hashlib.sha256(f"{seed}\0{where}".encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest, "big")))

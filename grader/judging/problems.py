@@ -1,4 +1,4 @@
-"""Check a question: every variant has a text and a valid answer, and no misconception has the right answer."""
+"""Check a question: each variant needs a text and a valid answer, and no misconception may have the right answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,15 @@ VARIANT_CAP = 4000
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
     """Yield the problems of a question, one line each, over all variants or a sample of ``VARIANT_CAP`` variants.
 
-    There are three kinds of problems: a text does not render; an answer is not valid for the question; two answers are
-    so close that a learner's answer could match both. The two answers may be the right answer or answers of
-    misconceptions. Each problem is reported once, with the first variant that has the problem.
+    The problems are:
+
+    - A unit is unknown, or no parameters satisfy the question's ``where``.
+    - A text does not render.
+    - The right answer, or the answer of a misconception, is not valid for the question.
+    - Two of these answers are so close that a learner's answer could match both.
+    - The items of a question about order are declared in the right order.
+
+    Each problem is reported once, with the first variant that has it.
     """
     try:
         units_known(question)
@@ -53,7 +59,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 def _variant_problems(
     question: Question, misconceptions: list[Misconception], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (problem, detail) pairs of one variant."""
+    """Yield a pair (problem, detail) for each problem of one variant. The details may differ between variants."""
     try:
         kind = kind_of(question, params)
     except Exception as error:
@@ -75,7 +81,7 @@ def _variant_problems(
             yield f"{name} has no {kind.valid}", f": {type_and_text(error)}"
     answer = question.answer
     if isinstance(answer, Order) and values.get("the right answer") == tuple(answer.options):
-        yield "learners see the items as declared, in the right order: declare the items in another order", ""
+        yield "learners see the items in the declared order, which is right: declare them in another order", ""
     for (a, x), (b, y) in itertools.combinations(values.items(), 2):
         if kind.are_close(x, y):
             closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "the same"

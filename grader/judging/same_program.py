@@ -1,9 +1,11 @@
-"""Compare a program at two sizes, operation by operation, up to one substitution of sizes.
+"""Check that a large program equals a small program, except for sizes.
 
-The timed program is large and never runs. If it equals a small program with right values, the grader counts the timed
-program's values as right too. Equal programs have equal operations in equal order, with equal operands (by
-position), dtypes and attributes. The substitution must turn each size in the small program into the size in the large
-program.
+The large program is timed but never runs. If it equals a small program that gives right values, the grader counts the
+large program's values as right too. Equal programs have equal operations in equal order, with equal operands (by
+position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size in the small program
+into the size in the large program.
+
+In messages, the small program is *the judged program*, and the large program *the timed program*.
 """
 
 from __future__ import annotations
@@ -19,21 +21,21 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # numbers, but not the 64 of i64
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
-ROUNDS = 2  # largest difference of rounds: a loop over N devices has N - 2 to N + 2 rounds
-WINDOW = 3  # largest change of a size by a window: a window of 4 has T - 3 positions in T elements
-MAX_SUMMED = 12  # ``sums`` covers all subsets of up to this many arguments, because a flat array may hold any subset
-MOST_LOST = Fraction(1, 2)  # largest share of an array that a program with parts of fixed size may leave out
-TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # "pad" may cut an array
+ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
+WINDOW = 3  # Largest change of a size by a window. For example, a window of 4 has T - 3 positions in T elements.
+MAX_SUMMED = 12  # ``sums`` has a pair for each subset of the arguments, so it uses at most this many arguments.
+MOST_LOST = Fraction(1, 2)  # Largest fraction of an array that a program with parts of fixed size may leave out.
+TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # Negative padding cuts an array.
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How two programs differ.
+    """The first difference between two programs.
 
-    ``line``, ``file``: the place of the differing operation in the large program if known, else in the small program.
+    ``line``, ``file``: the source line of the differing operation in the large program if known, else in the small one.
     """
 
     message: str
@@ -42,8 +44,7 @@ class Difference:
 
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
-    """Return how the large program differs from the small program with substituted sizes; None if the programs are
-    equal."""
+    """Return the first difference between the programs, except for sizes that ``sizes`` explains; None if equal."""
     return _Matching(small, large, sizes).first_difference()
 
 
@@ -52,8 +53,8 @@ class _Matching:
     """Comparison of two programs. A *pair* is a size in the small program and the matching size in the large program.
 
     Attributes:
-        sums: pairs of sizes of flat arrays into which several arguments may be concatenated.
-        follows: pairs of sizes, such as T - 1, that earlier slices, concatenations, windows or collectives made.
+        sums: pairs of sizes that a flat array has if it holds all elements of some of the arguments.
+        follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
     """
 
     small: Operations
@@ -63,7 +64,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Collect ``sums``. A flat array may hold any subset of the arguments, as a bucket of gradients does."""
+        """Collect ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -84,7 +85,7 @@ class _Matching:
                 one, two, f"the number of operations is {len(large)}, in the judged program {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("the timed program returns other values than the judged program")
+            return Difference("the timed program returns the results of other operations than the judged program")
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
@@ -104,7 +105,7 @@ class _Matching:
                 return f"{two.name} has {name} {timed}, in the judged program {judged}"
         dtypes = [[program.values[v].dtype for v in op.results] for op, program in self.both(one, two)]
         if dtypes[0] != dtypes[1]:
-            return f"{two.name} makes {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
+            return f"{two.name} returns {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
         return self.communication(one, two)
 
     def both(self, one: Operation, two: Operation) -> Sequence[tuple[Operation, Operations]]:
@@ -118,13 +119,13 @@ class _Matching:
             equal = judged.groups == timed.groups
         else:
             equal = judged.axes == timed.axes and self.devices(judged, timed)
-        return "" if equal else f"{two.name} goes between other devices than in the judged program"
+        return "" if equal else f"{two.name} communicates between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
         """Return True if both programs communicate between matching devices.
 
-        The large program's group sizes must equal the small program's group sizes after the substitution of sizes.
-        Sources and targets of a permute must be equally far apart in both programs.
+        Substitution must turn the sizes of the small program's groups into those of the large program's groups. In a
+        permute, sources and targets must be equally far apart in both programs.
         """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
@@ -141,11 +142,11 @@ class _Matching:
     # These methods check conditions on the whole program.
 
     def shrinking_parts(self) -> Difference | None:
-        """Return a difference if parts of fixed size make up most of an array, but only in the small program.
+        """Return a difference if the program uses parts of fixed size that are most of an array only when it is small.
 
-        Ten rows from each end cover all of 11 rows, but hardly any of 4,096 rows. A program that computes only the ten
-        rows at each end has right values when it is small, but does little of the work when it is large. A part of one
-        row, or of all rows but one, is allowed in both programs.
+        For example, ten rows at each end of an array are all of 11 rows, but hardly any of 4,096 rows. A program that
+        computes only these rows has right values when it is small, but does little of the work when it is large. A part
+        that is one row, or all rows but one, is allowed.
         """
         lost, cuts = Fraction(0), set()
         for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
@@ -166,9 +167,10 @@ class _Matching:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if, from ``one`` to ``two``, the slice grows in each dimension in which the operand grows.
+        """Return True if an operation that takes a part of an array takes a larger part in the large program (``two``).
 
-        For a gather, return True if the array of indices grows from ``one`` to ``two``.
+        The part must be larger in each dimension in which the array is larger. For a gather, it is enough that the
+        array of indices is larger.
         """
         if one.name == "gather":
             text = one.attributes
@@ -199,7 +201,7 @@ class _Matching:
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
-            return f"the loop's rounds are {two.rounds}, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
         if one.name in ("slice", "pad"):
             return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
         for a, b in zip(_numbers(one), _numbers(two), strict=True):
@@ -208,26 +210,26 @@ class _Matching:
         return ""
 
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
-        """Return True if a number may be a dimension's index.
+        """Return True if a number in an attribute may be the index of a dimension.
 
-        A dimension's index does not grow with the program, but it may equal the size of a mesh axis, which can grow. A
-        number this small cannot be an array's size, because sizes have prime factors that are larger than the mesh.
+        Such an index is equal in both programs, even if it happens to equal the size of a mesh axis that differs. A
+        number below the rank, and not above the number of devices, cannot be a size that differs between the programs,
+        because such a size has a prime factor that is larger than the number of devices.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
     def rounds(self, one: int | None, two: int | None) -> bool:
-        """Return True if a loop's rounds in both programs fit, directly or after one small number is added to both.
+        """Return True if substitution turns the small program's number of rounds into the large program's.
 
-        An example is a loop with N - 1 rounds.
+        It is also enough if this holds after one small number is added to both, as for a loop with N - 1 rounds.
         """
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices. Each bound, counted from the array's start or from its end, must fit the substitution of
-        sizes."""
+        """Compare slices. Each bound must fit (``fits``), counted from the array's start or from its end."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -238,11 +240,10 @@ class _Matching:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads. In each dimension, the amounts of padding before and after the array must fit the substitution
-        of sizes.
+        """Compare pads. In each dimension, the amounts of padding before and after the array must fit (``fits``).
 
-        If only one of the two amounts fits, the result's size must fit too. For example, a pad that is the transpose
-        of a slice may have only one amount that fits.
+        It is enough if one of the two amounts and the result's size fit, because a pad that is the transpose of a slice
+        may have only one amount that fits.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -279,19 +280,22 @@ class _Matching:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return a pair of positions for each part of a concatenation: the part's end in the small program, and in the
-        large program. Later slices may cut at these positions."""
+        """Return, for each part of a concatenation, a pair: where the part ends in the small and in the large program.
+
+        Later slices may cut at these positions.
+        """
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
         return set(zip(*ends, strict=True))
 
     def fits(self, judged: int, timed: int) -> bool:
-        """Return True if the small program's size ``judged`` becomes ``timed`` in the large program (``Substitution``).
+        """Return True if substitution turns the small program's size ``judged`` into ``timed``.
 
-        If the pair of sizes is in ``follows``, it need not fit exactly: ``timed`` may be larger than the expected size,
-        or the pair may fit after one small number is added to both sizes (``near``). Without these two conditions,
-        concatenated arrays of 5 and 6 numbers would let the large program have 11 rows instead of 4,096.
+        If the pair of sizes is in ``follows``, it need not fit exactly. Then ``timed`` may be larger than the size that
+        substitution gives, or the pair may fit after one small number is added to both sizes (``near``). A much smaller
+        ``timed`` does not fit. Otherwise, a program that concatenates arrays of 5 and 6 rows to replace 11 rows could
+        have 11 rows instead of 4,096 when it is large.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -299,7 +303,7 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if ``sizes`` changes ``judged + k`` into ``timed + k`` for a number k that is not 0.
+        """Return True if substitution turns ``judged + k`` into ``timed + k`` for some number k that is not 0.
 
         Args:
             most: the range of k is from ``-most`` to ``most``.
@@ -308,14 +312,13 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase with the large program's size in place of the size ``judged``; '' if the two sizes are
-        equal."""
+        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if it does not change."""
         grown = self.sizes.of(judged)
-        return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
+        return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 
 
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
-    """Return the distances from sources to targets along each axis. A distance is the shorter way round the axis."""
+    """Return the distances, one per mesh axis, from the sources to their targets, the shorter way round each axis."""
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     for source, target in pairs:
@@ -325,7 +328,10 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """Yield pairs of operations of two equal bodies. ``rounds``: how often the outer loops run each body."""
+    """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them.
+
+    ``rounds``: how often the loops around the bodies run them, in each program.
+    """
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))
@@ -338,7 +344,7 @@ def _size(program: Operations, value: int) -> int:
 
 
 def _arguments(program: Operations) -> list[int]:
-    """Return each device's inputs: the shards that shard_map passes in, else the program's arguments."""
+    """Return the numbers of the values that each device gets: the shards in a shard_map, else the arguments."""
     cut = [op.results[0] for op in program.main.operations if op.name == "shard"]
     return cut or list(program.main.arguments)
 
@@ -358,7 +364,7 @@ def _bodies(op: Operation) -> Any:
 
 
 def _differing(one: str, two: str) -> str:
-    """Return the first attribute that differs, as text with its values in both operations."""
+    """Return a text with the values, in both operations, of the first attribute that differs."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
             return f"{b[:60] or 'another value'}, in the judged program {a[:60] or 'another value'}"

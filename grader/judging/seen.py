@@ -1,8 +1,9 @@
-"""Views of answers for checks, and the expected outcomes. The views hold NumPy arrays and plain values.
+"""Convert the answers of a submission to what a check sees: NumPy arrays and plain values.
 
-An *ask* is one request to a submission. A *finding* is what came back for an ask: an observation of a program that ran,
-outcomes of a plain function, a question's answer, or a fault. ``paired`` matches each timed program with the small
-program that has judged values. If the two programs differ, the time is not judged.
+An *ask* is one request to a submission. A *finding* is what came back for an ask: the observation of a program,
+outcomes of a plain Python function, or a fault. A timed program is never run, so its values cannot be judged.
+``paired`` compares each timed program with the small program whose values are judged in its place. If the two programs
+differ in more than sizes, the timed program becomes a fault.
 """
 
 from __future__ import annotations
@@ -40,9 +41,12 @@ class Answered:
 
 
 def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
-    """Yield what a check sees of each run of an answer.
+    """Yield what a check sees of each run of the submission's program or function.
 
-    ``elsewhere``: the index in ``finding.elsewhere`` (outputs on real devices) of the outputs to use.
+    Args:
+        public: True in a learner's own run, which reads expected outcomes from the exercise file.
+        elsewhere: the index in ``finding.elsewhere`` (outputs on real devices) of the outputs to use; None to use the
+            outputs on simulated devices.
     """
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
@@ -67,7 +71,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
 
 def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
-    """Return the facts about a program that a check can use before the program runs."""
+    """Return what a check sees of a program without its inputs and results."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
@@ -89,11 +93,10 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True if the grader uses this ask (request to a submission) to find the operations whose values change a
-    result.
+    """Return True if the grader tries, for this ask (request), which operations affect a result (see ``Poison``).
 
-    Each trial compiles a program, so the grader tries only the mesh with the most axes. For a grade, the grader tries
-    only hidden dimensions. A submission gains nothing if it omits work on other meshes, or at the sizes that learners
+    Each trial compiles a program, so the grader tries only the mesh with the most axes. When it grades, it tries only
+    hidden dimensions. A submission gains nothing if it leaves out work on other meshes or at the sizes that learners
     see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
@@ -102,7 +105,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer to judge. If the chip's compiler refuses a timing call, the refusal replaces the finding."""
+    """Return the answer to judge. If a TPU's compiler refused a timed program, the refusal replaces the finding."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)
@@ -110,7 +113,7 @@ def by_compiler(answer: Answered) -> Answered:
 
 
 def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
-    """Return the compiler's schedule of a timing call as a timeline; None if no compiler compiled the call."""
+    """Return a function that makes the timeline of a timed program from a TPU compiler's schedule; None without one."""
     made, timing = finding.compiled, call.timing
     if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
         return None
@@ -121,7 +124,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     """Return what a check sees of one step.
 
     Args:
-        program: what a check sees of the program before it runs.
+        program: what a check sees of the program without inputs and results.
         inputs: the arguments drawn for this step.
         before: the earlier steps. Results of the previous step may be arguments of this step.
     """
@@ -147,7 +150,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
 
 
 def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
-    """Return the result in its declared structure. Without a declaration, return one array, or a list of arrays."""
+    """Return the result as the tree that the author declared. Without a declaration, return one array, or a list."""
     found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
     if call.results is None:
         return found[0] if len(found) == 1 else found
@@ -180,7 +183,7 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function on an ask's cases; cached, since all students get equal cases."""
+    """Return the outcomes of the author's function in an ask's cases; cached, because all students get equal cases."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
@@ -198,7 +201,7 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def expected_outcomes(cases: Cases) -> list[Outcome]:
-    """Return the outcomes of the public cases as ``build`` wrote them."""
+    """Return the expected outcomes of the public cases, which the command ``build`` wrote into the exercise file."""
     return [Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"])) for o in cases.expected]
 
 
@@ -210,10 +213,11 @@ TOO_LARGE = (
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers. A timed program that differs from the judged program in more than sizes becomes a Fault.
+    """Return the answers, after comparing each timed program with the small program whose values are judged.
 
-    The timed program gets the judged program's ``poison``, which finds the operations whose values change a result.
-    Answers whose ``paired`` is set stay unchanged.
+    If the two differ in more than sizes, the finding of the timed program becomes a Fault. Else it gets the small
+    program's ``poison``, which finds the operations whose values affect a result, and its ``paired`` becomes True.
+    Programs that were compared before stay unchanged.
     """
     found = []
     for answer in answered:
@@ -230,10 +234,12 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer to the call that the timing call ``ask`` times, on the matching mesh and at the matching sizes.
+    """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
+
+    The small call is on the mesh and at the sizes that match those of ``ask``.
 
     Raises:
-        LookupError: ``answered`` lacks this answer, although every plan asks for it.
+        LookupError: ``answered`` lacks this answer, although every plan with a timing call also has the small call.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -1,9 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` accepts untrusted text and raises only ``BadAnswer``. Only a text that matches a strict grammar (one number, a
-few unit names) is passed to pint.
-
-Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
+``parse`` accepts untrusted text and raises only ``BadAnswer``. The library pint gets only unit names that match a
+strict grammar. Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
 
 from __future__ import annotations
@@ -93,9 +91,9 @@ def _absent(package: str) -> Iterator[None]:
 
 @functools.cache
 def _registry() -> pint.UnitRegistry:
-    """Return pint's registry with the course's units.
+    """Return a registry of pint with only the course's units.
 
-    Most commands read no unit, so only this function imports pint, which takes 1/3 s.
+    Importing pint takes 1/3 s, and most commands need no unit. So only this function imports pint.
     """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint
@@ -155,7 +153,7 @@ def show(value: float, unit: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return the learner's text on one line, shortened."""
+    """Return the learner's text, shortened and on one line, for a message."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -227,13 +225,13 @@ def _parse_text(text: str, unit: str) -> ParsedAnswer:
 
 
 def _plain_signs(text: str) -> str:
-    """Return the text with one spelling of each sign, such as one minus sign, and with ``10³`` as ``10^3``."""
+    """Replace variants of a sign, such as of the minus sign, by one of them, and write ``10³`` as ``10^3``."""
     raised = re.sub("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+", lambda found: "^" + found[0].translate(RAISED), text)
     return raised.translate(SAME)
 
 
 def _value_of(found: re.Match[str]) -> float:
-    """Return the number of a ``QUANTITY`` match; infinity if a float cannot hold it."""
+    """Return the number in a match of ``QUANTITY``; infinity if the number is too large for a float."""
     digits, tens, twos = re.sub("[, '_]", "", found["digits"] or "1"), int(found["e"] or 0), 0
     if found["base"] == "10":
         tens += int(found["power"])
@@ -255,7 +253,7 @@ def _parse_quantity(raw: Mapping[Any, Any]) -> ParsedAnswer:
 
 
 def _float(raw: Any) -> float:
-    """Return a finite float. Raises BadAnswer."""
+    """Return the number as a finite float. Raises BadAnswer if there is no such float."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise BadAnswer(f"an answer is a number or a text with a unit, not {_kind(raw)}")
     try:

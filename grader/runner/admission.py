@@ -1,4 +1,6 @@
-"""Admission of programs: allow-lists of operations and types, and limits on sizes. Everything else is refused."""
+"""Admission of programs: the grader refuses a program that has an operation or type outside the allow-lists here.
+
+It also refuses programs that exceed limits on sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ KINDS = {
     "stablehlo.collective_broadcast": "broadcast",
 }
 CUSTOM = "stablehlo.custom_call"
-RAGGED = "ragged_all_to_all"  # the only admitted custom call, as JAX and ``Collective.kind`` name it
+RAGGED = "ragged_all_to_all"  # The only admitted custom call, as JAX and ``Collective.kind`` name it.
 # Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 TRANSPOSE = re.compile(r"(?:^|[/(])transpose\(")
@@ -71,7 +73,7 @@ class ProgramRefused(Exception):
 
 
 def walk(op: Any) -> Iterator[Any]:
-    """Yield every operation, in program order, without recursion, because the learner decides the nesting depth."""
+    """Yield every operation, in program order. Use no recursion, because a learner's program may be nested deeply."""
     stack = [iter([op])]
     while stack:
         try:
@@ -90,7 +92,7 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
     """Check each operation of a module, then yield it.
 
     Args:
-        files: names of the learner's files. A refusal names the line in these files.
+        files: names of the learner's files. A refusal names the line of the operation in one of these files.
         most: the largest number of bytes of one array.
 
     Raises:
@@ -171,30 +173,33 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return an array's bytes, at least one per element. Raises ProgramRefused unless the shape is fixed."""
+    """Return the bytes of an array type, at least one per element. Raises ProgramRefused if the shape is not fixed."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
 
 def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
-    """Return an array type's shape and dtype name. Raises ProgramRefused for other types and for unknown shapes."""
+    """Return the shape and dtype name of an array type.
+
+    Raises ProgramRefused if the type is no array type, has an unknown dtype, or has a shape that is not fixed.
+    """
     try:
         array = ir.RankedTensorType(kind)
     except ValueError:
         if str(kind) == "!stablehlo.token":  # tokens order side effects, such as callbacks
             raise ProgramRefused(CALLBACK) from None
-        raise ProgramRefused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
+        raise ProgramRefused(f"the program uses values of the type {str(kind)[:60]}, which is not allowed") from None
     if not array.has_static_shape or array.encoding is not None:
         raise ProgramRefused("the program makes an array whose shape is not fixed")
     name = element_names().get(str(array.element_type))
     if name is None:
-        raise ProgramRefused(f"the program uses arrays of an unusual type, {str(kind)[:60]}")
+        raise ProgramRefused(f"the program uses arrays of the type {str(kind)[:60]}, which is not allowed")
     return tuple(array.shape), name
 
 
 @cache
 def element_names() -> dict[str, str]:
-    """Return the names of the installed JAX's dtypes, keyed by their MLIR spelling."""
+    """Return NumPy's names of the dtypes that the installed JAX has, keyed by their names in MLIR."""
     found = {}
     with mlir.make_ir_context():
         for name in ELEMENTS:
@@ -213,7 +218,7 @@ def is_transposed(location: Any) -> bool:
 
 
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """Return (file, line) of a location's innermost call that is in the learner's ``files``, or None."""
+    """Return (file, line) of the innermost call in ``location`` that is in one of the learner's ``files``, or None."""
     stack = [location]
     while stack:
         at = stack.pop()

@@ -1,4 +1,4 @@
-"""Compile admitted programs for the devices of this process, in which no learner Python runs."""
+"""Compile admitted programs for the devices of this process. No Python code of learners runs in this process."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from grader.wire.limits import MAX_MEMORY
 from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
-CPU = "cpu"  # the platform of simulated devices, as JAX calls it
+CPU = "cpu"  # JAX's name for the platform of simulated devices.
 # Compiled code runs a few times on small inputs, so optimizing the code costs more time than it saves. These options
 # change neither collectives nor memory, which XLA decides before it generates code.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     # If True, compiling is slow until JAX 0.11, because MLIR compiles each fusion in a context of its own.
     "xla_cpu_use_fusion_emitters": False,
-    # More parts are slower, because LLVM runs once for each part.
+    # With more than one part, compiling is slower, because LLVM runs once for each part.
     "xla_cpu_parallel_codegen_split_count": 1,
-    # If not empty, the YNN library takes time at the first run of each sum and matmul on each device.
+    # If not empty, XLA uses the YNN library, which takes time at the first run of each sum and matmul on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # operations whose operands a device may round
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # accelerators may round the operands of these operations
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Do nothing. A worker replaces this function, to report that ``compiling`` or ``executing`` begins."""
+    """Do nothing. A worker replaces this function, so that each call reports which phase begins, such as compiling."""
 
 
 class CannotRun(Exception):
@@ -48,7 +48,7 @@ class CannotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """A compiled program for a mesh. ``about`` has the facts about the program that need no run."""
+    """A compiled program for a mesh. ``about`` has facts that the compiled program shows without a run."""
 
     call: Any
     mesh: Any
@@ -60,15 +60,17 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile a canonical program, after marking the collectives in it (see ``hlo.added_by_compiler``).
+    """Compile a canonical program for simulated devices, and look for collectives that the compiler adds.
+
+    To recognize them, the collectives of the program are numbered before (``facts.mark``).
 
     Args:
-        found: the facts that ``facts.read`` found in the canonical program. If the facts lack FLOPs, the FLOPs of the
-            compiled program are counted.
+        found: the facts that ``facts.read`` found in the canonical program. If they do not say how many FLOPs it has,
+            this function counts the FLOPs of the compiled program.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
-    # The program states its types, so a mesh that learner code has set must not change the types.
+    # The program states its types and shardings, so settings of this process must not change them.
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
         marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
@@ -87,7 +89,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     """Compile a canonical program for an accelerator, or for several processes, with XLA's default options.
 
     Args:
-        exact: compute every matmul in float32.
+        exact: True to compute every matmul in float32.
     """
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
@@ -122,7 +124,7 @@ def compiled_for(
 
 
 def quickly(lowered: Any) -> Any:
-    """Compile with the options of ``QUICKLY`` that this XLA has."""
+    """Compile with those options of ``QUICKLY`` that the installed version of XLA knows."""
     while True:
         try:
             return lowered.compile(compiler_options=QUICKLY)
@@ -133,7 +135,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Return ``module`` in the form of a function that JAX has lowered, so that JAX handles arguments and results."""
+    """Return ``module`` as an object that JAX can compile and call, like the result of ``jax.jit(...).lower(...)``."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -142,9 +144,9 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a stand-in function that has a program's arguments and results.
+    """Lower a function whose arguments and results have the shapes and dtypes of the program's arguments and results.
 
-    ``standing_in`` then replaces the lowered module.
+    ``standing_in`` then replaces the function's module by the program's module.
     """
 
     def same_results(*_: Any) -> tuple:

@@ -1,4 +1,4 @@
-"""The values of a program that are data, which means that they depend on the program's arguments."""
+"""Find the values of a program that are *data*, which means that they depend on the program's arguments."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ BODIES = {"sdy.manual_computation", "sdy.named_computation"}
 def data_of(functions: Mapping[str, Any]) -> set[Any]:
     """Return the values that depend on an argument of main.
 
-    Values that do not depend on an argument are fixed by the program: constants, positions on the mesh, and values
-    computed only from constants and positions. If data is compared, selected or converted, the result is data, too. If
-    the condition of a branch or a loop is data, the results are data, too. A value in a function is data if it is data
-    in any call of the function.
+    All other values follow from the program alone: constants, positions of devices on the mesh, and values computed
+    only from these. If an operation compares, selects or converts data, its result is data, too. If the condition of a
+    branch or a loop is data, its results are data, too. A value in a function is data if it is data in any call of the
+    function.
 
     Args:
         functions: the functions of a module by name.
@@ -49,7 +49,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
         yield from _carried(op, number)
     elif op.name in BODIES:
         yield _first(op).arguments[number]
-    else:  # an operand that is not passed on, such as a branch's condition, may affect all results
+    else:  # for any other operand, such as a branch's condition: all results may depend on it
         yield from op.results
         yield from _arguments(op)
 
@@ -64,13 +64,13 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
         yield from _carried(around, number)
     elif around.name in BODIES or around.name in BRANCHES:
         yield around.results[number]
-    else:  # a value that is not a result, such as a loop's condition, may affect all results
+    else:  # for any other returned value, such as a loop's condition: all results of ``around`` may depend on it
         yield from around.results
         yield from _arguments(around)
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield the values at position ``number`` in the arguments of condition and body, and in the loop's results."""
+    """Yield the values at position ``number``: an argument of the loop's condition, one of its body, and a result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -1,4 +1,7 @@
-"""Entries of an array's first dimension that an operation takes or replaces."""
+"""Which entries along an array's first dimension an operation takes or replaces.
+
+An entry is the part of the array at one index of the first dimension.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def entries_of(op: Any) -> tuple[int | None, bool]:
 
 
 def start_of(op: Any) -> int | None:
-    """Return a slice's first index of dimension 0; None for strides, and for other operations."""
+    """Return a slice's first index of dimension 0; None for a slice with a stride above 1, and for other operations."""
     if op.name != "stablehlo.slice":
         return None
     starts, strides = (list(ir.DenseI64ArrayAttr(op.attributes[of])) for of in ("start_indices", "strides"))
@@ -24,7 +27,7 @@ def start_of(op: Any) -> int | None:
 
 
 def is_entry(op: Any) -> bool:
-    """Return whether the operation takes (gather) or replaces (scatter) one whole entry of dimension 0."""
+    """Return whether the operation is a gather that takes one whole entry, or a scatter that replaces one."""
     if op.name == "stablehlo.gather":
         about: Any = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
         dims, named = about.collapsed_slice_dims, about.start_index_map
@@ -40,7 +43,7 @@ def is_entry(op: Any) -> bool:
 
 
 def _replaces(op: Any) -> bool:
-    """Return whether a scatter writes the new value, without combining it with the old one."""
+    """Return whether a scatter overwrites old values, so that the result does not combine old and new values."""
     (block,) = op.regions[0].blocks
     (last, *others) = list(block.operations)
     return not others and list(last.operands) == [block.arguments[1]]

@@ -1,9 +1,10 @@
 """Execute programs. Requests hold only MLIR bytecode, never learner Python.
 
-Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form, which is read for facts,
-compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the grader's
-request and from the canonical form, never from the bytecode itself. Cache keys cover all that execution depends on
-(``key_of``). A program of several steps runs once for each step, and some results become arguments of the next step.
+Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form. From this form, the
+grader reads facts; then it compiles the form (``compiling``) and executes it on the inputs. Devices, argument shardings
+and result types come from the grader's request and from the canonical form, never from the bytecode itself. Cache keys
+cover all that execution depends on (``key_of``). A program of several steps runs once for each step, and some results
+become arguments of the next step.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from grader.wire.text import one_line
 
 @dataclass(frozen=True)
 class Steps:
-    """The number of runs on one set of inputs, and the results that become arguments of the next run.
+    """How many steps a program runs on one set of inputs, and which results become arguments of the next step.
 
-    ``fed`` maps an argument's position to the position of the result that is this argument in the next run. A position
-    is an index into the leaves of all arguments, or of all results.
+    ``fed`` maps an argument's position to the position of the result that becomes this argument. A position is an index
+    into the leaves of all arguments, or of all results.
     """
 
     count: int
@@ -49,7 +50,7 @@ class Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
     def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
-        """Raise ProgramRefused if a result in ``fed`` is missing, or has another shape or dtype than its argument."""
+        """Raise ProgramRefused if a result in ``fed`` is missing, or its shape or dtype differs from the argument's."""
         for argument, result in self.fed.items():
             asked = arguments[argument]
             if result >= len(program.results):
@@ -60,9 +61,9 @@ class Steps:
                 raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
-        """Return the next run's ``count`` arguments.
+        """Return the ``count`` arguments of the next step.
 
-        An argument is a result of the last run where ``fed`` names this argument, else an array from ``fresh``.
+        If ``fed`` names an argument, it is a result of the step before; otherwise it is the next array from ``fresh``.
         """
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
@@ -98,7 +99,7 @@ _read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # one program is of
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
-    """Execute a program once per list of inputs.
+    """Execute a program once for each list of inputs, and read its facts.
 
     Args:
         ask: the grader's request, with the mesh and the arguments that the program must have.
@@ -107,8 +108,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
             each later step. Arguments that are results of the step before are left out.
 
     Returns:
-        Facts, and the shards as blobs; or ``{"fault"}`` if the program is at fault. If this function raises an
-        exception, the grader is at fault.
+        The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
+        JSON has only a ``fault``. If this function raises an exception, the grader is at fault.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -121,15 +122,15 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The grader judges the values that these devices compute but no facts about the run, so the compiler may add
-    collectives or use memory freely.
+    The grader judges only the values that these devices compute. It does not judge the collectives or the memory here,
+    so the compiler may add collectives and use memory freely.
 
     Args:
-        exact: compute every matmul in float32, even if the program requests another precision.
+        exact: True to compute every matmul in float32, even if the program requests another precision.
 
     Returns:
-        The reply of ``execute`` without facts, and two more fields. ``devices``: mesh positions of this process's
-        devices. ``products``: whether the program has matmuls.
+        The reply of ``execute`` without facts, with two more fields. ``devices``: the positions on the mesh of this
+        process's devices. ``products``: whether the program has matmuls or convolutions.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -151,11 +152,12 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 
 
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
-    """Time a program on these devices. Return the mean ``seconds`` of a call for each round of ``calls`` calls.
+    """Time a program on the devices of this process and of joined processes.
 
-    The arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's memory limit
-    applies; other devices have limits of their own. All processes make equally many calls, because each call waits for
-    all processes.
+    The reply's ``seconds`` has, for each of ``rounds`` rounds, the mean seconds of one of its ``calls`` calls. The
+    arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's memory limit applies;
+    other devices have limits of their own. All processes make equally many calls, because each call waits for all
+    processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -185,7 +187,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
 
 
 def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
-    """Return an argument on its devices: floats from -1 to 1, or integers 0, because 0 is always a valid index."""
+    """Return an array to time a program with: floats from -1 to 1, or integers 0, because 0 is always a valid index."""
 
     def draw() -> Any:
         dtype = dtype_of(about["dtype"])
@@ -223,7 +225,8 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     if len(collectives) > MAX_COLLECTIVES:
         raise ProgramRefused(
-            f"the program has more than {MAX_COLLECTIVES:,} collectives, written out; use lax.fori_loop or lax.scan"
+            f"the program has more than {MAX_COLLECTIVES:,} collectives, counted again for each call of a function; "
+            "use lax.fori_loop or lax.scan"
         )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
@@ -233,7 +236,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def _read_only(looked: Read) -> dict[str, Any]:
-    """Return the facts of a program that is never compiled. FLOPs outside of ``shard_map`` may be unknown."""
+    """Return the facts of a program that is never compiled. If it computes outside ``shard_map``, FLOPs are unknown."""
     found = looked.facts
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]
@@ -267,7 +270,7 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
 
 
 def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Steps) -> Reply:
-    """Run an executable ``steps.count`` times on each list of inputs. Return the results of all runs in order."""
+    """Run an executable for ``steps.count`` steps on each list of inputs. Return the results of all steps in order."""
     compiling.on_phase("executing")
     blobs: list[bytes] = []
     runs = []
@@ -288,16 +291,17 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
 
 
 def _placed(value: Any, sharding: NamedSharding) -> Any:
-    """Return an argument on the devices. With several processes, each process places the shards of its own devices."""
+    """Put an argument on the devices. If there are several processes, each places the shards of its own devices."""
     if sharding.is_fully_addressable or isinstance(value, jax.Array):
         return jax.device_put(value, sharding)
     return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
 def runs() -> bool:
-    """Return whether this process can sum over all devices.
+    """Return whether a test program, a sum over all devices, gives the right result in this process.
 
-    The grader calls this function in a new process after a program has ended the previous process.
+    If a learner's program ends the process in which it runs, the grader starts a new process and calls this function
+    in it.
     """
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
@@ -308,7 +312,10 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Return platform, kind and count of the devices of this and all joined processes, or why none was found."""
+    """Return platform, kind and number of the devices of this and all joined processes.
+
+    If JAX finds no devices, return the reason as ``problem``.
+    """
     try:
         found = jax.devices()
     except Exception as error:  # the error's type depends on what the platform lacks
@@ -318,9 +325,12 @@ def look() -> dict[str, Any]:
 
 
 def join(address: str, processes: int, number: int) -> None:
-    """Connect this process to other processes, for a mesh over all devices.
+    """Connect this process to other processes, so that a mesh can have the devices of all processes.
 
-    ``address``: the address of the coordinator.
+    Args:
+        address: the address of the process that coordinates.
+        processes: the number of processes.
+        number: the number of this process.
     """
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -328,20 +338,25 @@ def join(address: str, processes: int, number: int) -> None:
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Return a result's shape and dtype, and the slices on this process's devices. Append the data to ``blobs``."""
+    """Return a result's shape and dtype, and the slices that this process's devices hold.
+
+    Append the data of these slices to ``blobs``.
+    """
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
-        raise ProgramRefused("the results are larger than 64 MiB over all devices and runs")
+        raise ProgramRefused("the results of all devices and runs together are larger than 64 MiB")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
     for device in mesh.local_devices:
         shard = shards.get(device)
         if shard is None:
-            raise ProgramRefused("the result does not live on all devices of the mesh")
+            raise ProgramRefused("some devices of the mesh hold no part of the result")
         try:
             index = shard.index
         except (NotImplementedError, ValueError) as error:  # JAX gives no slices for unreduced arrays
-            raise ProgramRefused("the devices do not hold slices of the result; is a sum over them missing?") from error
+            raise ProgramRefused(
+                "the devices do not hold slices of the result: is a sum over the devices missing?"
+            ) from error
         places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
     return about | {"slices": places}

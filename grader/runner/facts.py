@@ -1,10 +1,10 @@
 """A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
-This module refuses programs with too deep calls, with too many operations after inlining, or with groups that do not
-fit the mesh. The module ``program`` makes all other refusals. Facts are read before any optimization, because XLA
-merges and rewrites collectives (two psums become one). Every number is an interval that covers all paths through
-branches, and all devices. Collectives that only XLA's partitioner adds (a reshard between different shardings) are read
-from the compiled HLO, see ``hlo``.
+This module refuses programs whose calls are nested too deeply, that have too many operations after inlining, or whose
+collectives have groups that do not fit the mesh. The module ``program`` makes all other refusals. Facts are read before
+any optimization, because XLA merges and rewrites collectives (two psums become one). Every number is an interval that
+covers all paths through branches, and all devices. Some collectives are only added by XLA's partitioner, as for a
+reshard between different shardings; the module ``hlo`` reads them from the compiled program.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Facts:
             compiler knows how the devices share these operations.
         dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
         marked: the collectives, by the number that ``mark`` gives each of them.
-        mapped: True if the results depend on a ``shard_map`` and few operations on data are outside of it: at most as
-            many as the arguments and results have elements.
+        mapped: True if the results depend on a ``shard_map``, and the operations on data outside of it are few: at most
+            one for each element of the program's arguments and results.
     """
 
     collectives: list[Collective]
@@ -89,10 +89,10 @@ def collective_places(module: Any) -> list[int]:
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
-    """Return collectives and FLOPs, multiplied by the rounds of the loops around them.
+    """Return the facts of a program. An operation in a loop counts once for each round of the loop.
 
     Args:
-        module: an admitted module.
+        module: the program, which must have passed ``admission``.
         mesh: axis sizes, in order.
         files: names of the learner's files and cells, to find their lines in source locations.
     """
@@ -102,7 +102,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         if op.name in named:
             named[op.name][op.attributes["sym_name"].value] = op
         elif kind_of(op):
-            marks[op] = len(marks)  # the function ``mark`` gives each collective the same number
+            marks[op] = len(marks)  # the number that the function ``mark`` writes for this collective
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _FactsReader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
@@ -122,7 +122,7 @@ def elements_of(main: Any) -> int:
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that main's results depend on, without values that only left-over debug code uses."""
+    """Return the values that main's results depend on; values used only by left-over debug code are not among them."""
     found: set[Any] = set()
     owners, left = set(), _yielded(functions["main"])
     while left:
@@ -142,7 +142,7 @@ def needed(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _yielded(op: Any) -> list[Any]:
-    """Return the values that the regions of an operation yield."""
+    """Return the values that the regions of an operation return: the operands of each region's last operation."""
     return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
 
 
@@ -150,9 +150,10 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _FactsReader:
-    """A walk through the operations of a program. The walk follows calls.
+    """A walk through the operations of a program, with the operations of a function visited again for each call.
 
-    ``times`` is how often the surrounding loops run an operation. ``path`` lists the branches around the operation.
+    The argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists the
+    branches around the operation.
     """
 
     def __init__(
@@ -168,14 +169,14 @@ class _FactsReader:
         self.collectives: list[Collective] = []
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
-        self.auto = FREE  # the cost outside shard_map
+        self.auto = FREE  # the cost of operations outside shard_map
         self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
-        self.mapped = False  # True if the results depend on a shard_map
-        self.beside = NOTHING  # the cost outside shard_map of operations on data that results depend on
-        self.share = self.devices  # number of devices that may share an array: 1 in a shard_map over all axes
+        self.mapped = False  # True if the results depend on a shard_map.
+        self.beside = NOTHING  # FLOPs, outside shard_map, of operations on data on which the results depend.
+        self.share = self.devices  # Largest number of parts of an array; 1 in a shard_map over all axes.
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
@@ -194,7 +195,10 @@ class _FactsReader:
     def one(self, op: Any, times: Interval) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise ProgramRefused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
+            raise ProgramRefused(
+                "the program has too many operations, counted again for each call of a function; "
+                "use lax.fori_loop or lax.scan"
+            )
         if kind_of(op):
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":
@@ -234,7 +238,7 @@ class _FactsReader:
                 self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
-        """Read the body of a shard_map, in which an array is one device's part along the manual axes."""
+        """Read the body of a shard_map. In the body, arrays have the shapes of one device's part along manual axes."""
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)
@@ -245,7 +249,7 @@ class _FactsReader:
         self.manual, self.share = before
 
     def branches(self, op: Any, times: Interval) -> None:
-        """Count a conditional. The program does not show which branch runs, so costs become an interval."""
+        """Add the cost of a conditional. The program does not show which branch runs, so the cost is an interval."""
         before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
         self.cases += 1
         options = []
@@ -267,7 +271,7 @@ class _FactsReader:
         self.numbered += 1
         groups = self.who(op, kind)
         axes = crossed_axes(groups, self.mesh)
-        if not axes:  # along axes of size 1, nothing moves
+        if not axes:  # a collective over axes of size 1 sends nothing
             return
         members = max(map(len, groups))
         operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
@@ -295,11 +299,11 @@ class _FactsReader:
                 raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
-        # Without use_global_device_ids, the numbers in groups are not device numbers. A device in no group would return
-        # arbitrary memory.
+        # Without use_global_device_ids, the numbers in groups are not device numbers. A device that is in no group
+        # would get arbitrary memory as its result.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
-            raise ProgramRefused(f"a {kind} does not name every device of the mesh once")
+            raise ProgramRefused(f"the groups of a {kind} do not contain every device of the mesh once")
         return groups
 
 
@@ -315,7 +319,11 @@ def _is_complex(value: Any) -> bool:
 
 
 def cost_of(op: Any, data: int) -> FlopCount:
-    """Return the FLOPs of one operation, without FLOPs of its regions. ``data``: how many operands are data."""
+    """Return the FLOPs of one operation, without the FLOPs of its regions.
+
+    Args:
+        data: how many operands are data, which means that they depend on the program's arguments.
+    """
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []
     is_complex = any(map(_is_complex, results)) or any(map(_is_complex, operands))

@@ -1,9 +1,9 @@
 """The FLOPs of one operation of a program, and the part of the FLOPs that belongs to matmuls.
 
-The source (StableHLO) and the compiler's HLO have equal operations under nearly equal names. A complex operation counts
-as four operations. Moving data, converting data and drawing random bits are not arithmetic. Comparing, choosing and
-logic count if they work on data: values that depend on the program's arguments (``logic``). Sums inside a collective
-are not counted.
+StableHLO (the program before compilation) and HLO (the compiled program) have the same operations under nearly equal
+names. An operation on complex numbers counts as four operations. Moving data, converting data and drawing random bits
+are not arithmetic. Comparing, choosing and logic count if they work on data: values that depend on the program's
+arguments (``logic``). Sums inside a collective are not counted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ CHOOSES = {
 
 @dataclass(frozen=True)
 class FlopCount:
-    """Arithmetic operations, and the part in matmuls, including matmuls written as multiplications and sums."""
+    """A number of arithmetic operations, and how many of them are part of matmuls.
+
+    A matmul may also be written as multiplications and sums.
+    """
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING
@@ -75,16 +78,22 @@ FREE = FlopCount()
 
 
 def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
-    """Return the cost of a matmul: one multiplication and one addition per result element and contracted element."""
+    """Return the cost of a matmul: for each result element, a multiplication and an addition per contracted element.
+
+    Args:
+        result: the shape of the result.
+        contracted: the product of the sizes of the contracted dimensions.
+        complex_: True if the result is complex.
+    """
     each = Interval.of(2 * math.prod(result) * contracted * (4 if complex_ else 1))
     return FlopCount(each, each)
 
 
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
-    """Return the cost of an operation that costs equally much for each element. An unknown name has unknown cost.
+    """Return the cost of an operation that costs equally much for each element; an unknown cost for an unknown name.
 
-    A multiplication of two data operands, and the addition that follows, count as part of a matmul, because ``a @ b``
-    may be written as multiplications and a sum.
+    A multiplication of two data operands counts as part of a matmul, and so does the addition that follows, because
+    ``a @ b`` may be written as multiplications and a sum.
 
     Args:
         factors: how many operands are data, which means that they depend on an argument of the program.
@@ -102,8 +111,8 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
     """Return the cost of logic on data, as an interval from 0 to one operation for each result element.
 
-    A check of the most FLOPs allowed uses the upper bound of this interval. A check of the fewest FLOPs uses the lower
-    bound, 0, because logic is not arithmetic.
+    A check that allows at most some number of FLOPs uses the upper bound of this interval. A check that requires at
+    least some number uses the lower bound, 0, because logic is not arithmetic.
 
     Args:
         data: for each operand, whether it depends on an argument of the program.
@@ -113,10 +122,13 @@ def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
 
 
 def fft(elements: int, length: int) -> FlopCount:
-    """Return the cost of FFTs: by convention, 5 log2(length) for each element."""
+    """Return the cost of FFTs of ``length`` elements each: by convention, 5 log2(length) for each element."""
     return FlopCount(Interval.of(math.ceil(5 * elements * math.log2(max(length, 1)))))
 
 
 def solve(elements: int, n: int) -> FlopCount:
-    """Return the cost of a triangular solve or a Cholesky factorization: at most n operations for each element."""
+    """Return the cost of a triangular solve or a Cholesky factorization with an n x n matrix, as an interval.
+
+    The upper bound is n operations for each element of the result.
+    """
     return FlopCount(Interval(0, elements * n))

@@ -1,4 +1,4 @@
-"""Communication groups of device numbers, the mesh axes that groups cross, and the bytes that a device sends.
+"""Groups of devices that communicate, the mesh axes along which they do, and the bytes that a device sends.
 
 Devices are numbered in mesh order, row-major.
 """
@@ -19,7 +19,12 @@ AxisPart = tuple[str, int, int | None]
 
 
 def sent_bytes(kind: str, size: int, members: int) -> int:
-    """Return the bytes that a device with ``size`` bytes of input sends in a bandwidth-optimal algorithm on a ring."""
+    """Return the bytes that a device sends in a bandwidth-optimal algorithm on a ring of ``members`` devices.
+
+    Args:
+        kind: the kind of collective.
+        size: bytes of the collective's input on one device.
+    """
     if members < 2:
         return 0
     return {
@@ -33,7 +38,10 @@ def sent_bytes(kind: str, size: int, members: int) -> int:
 
 
 def sent_in_group(kind: str, size: int, members: int) -> Interval:
-    """Return the bytes that each device of a group sends. In a broadcast, the chain's last device sends nothing."""
+    """Return the bytes that a device of a group sends, as an interval over all devices of the group.
+
+    A broadcast passes the data along a chain of devices, so the last device sends nothing.
+    """
     most = sent_bytes(kind, size, members)
     return Interval(0 if kind == "broadcast" else most, most)
 
@@ -49,9 +57,9 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     Args:
         sizes: size of each mesh axis.
         ids: device numbers, row-major.
-        chosen: parts of axes ``(axis, before, size)``, from the slowest to the fastest varying part. A part is a factor
-            ``size`` of an axis; ``before`` is the product of the axis's earlier factors. If ``size`` is None, the part
-            is the whole axis.
+        chosen: the axes or parts of axes along which the devices of a group differ, as ``(axis, before, size)``, from
+            the slowest to the fastest varying. A part is a factor ``size`` of an axis's size; ``before`` is the product
+            of the factors before it. If ``size`` is None, the part is the whole axis.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -77,7 +85,10 @@ def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
 
 
 def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Cut one axis at the borders of all chosen parts. Raises ValueError if the parts do not divide the axis."""
+    """Split one axis into factors, so that each chosen part of the axis is one factor or several successive factors.
+
+    Raises ValueError if the parts are not factors of the axis's size.
+    """
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):
@@ -86,7 +97,7 @@ def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> l
 
 
 def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the mesh axes that the groups cross: axes along which two members of a group differ.
+    """Return the mesh axes that the groups *cross*: the axes along which two members of a group differ.
 
     Args:
         groups: device numbers, one list per group; for a permute, one (source, target) pair per list.
@@ -104,14 +115,14 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) -> bool:
-    """Return whether some group lacks some of the devices along the axes that the groups cross."""
+    """Return whether at least one group has only some of the devices along ``axes``, the axes that the groups cross."""
     return any(len(group) != math.prod(mesh[a] for a in axes) for group in groups)
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
-    """Return the distance, along one axis, over which every device sends; None if a permute is not a cyclic shift.
+    """Return by how many devices a permute shifts all data along one axis; None if it is not such a cyclic shift.
 
-    On an axis of N devices the returned distance is above -N/2 and at most N/2, so N/2 counts as forwards.
+    On an axis of N devices, the returned number is above -N/2 and at most N/2. A negative number means backwards.
     """
     axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
@@ -133,10 +144,13 @@ def numbers(attribute: Any) -> Groups:
 
 
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective, or None if its mesh is unknown or lacks the axes or the number of devices.
+    """Return the groups of a collective.
+
+    Return None if its mesh is unknown, lacks one of the named axes, or has another number of devices than ``devices``.
 
     Args:
-        attribute: numbers of devices (JAX 0.10), or axes of a mesh or parts of axes (JAX 0.12).
+        attribute: the attribute ``replica_groups``: numbers of devices (JAX 0.10), or a mesh and axes or parts of axes
+            (JAX 0.12).
         meshes: the module's ``sdy.mesh`` attributes by name.
     """
     if not stablehlo.ReplicaGroupMeshAxesAttr.isinstance(attribute):

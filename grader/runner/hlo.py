@@ -1,7 +1,8 @@
-"""The compiled program, from XLA's own text: collectives that the compiler added, and the arithmetic of one device.
+"""Facts from the text of the compiled program: collectives that the compiler added, and the FLOPs of one device.
 
-The text is read by its structure: computations, their instructions, and how often each computation is called. XLA
-prints a loop's number of rounds if XLA knows it; other loops may run any number of times.
+XLA prints a compiled program as computations (functions) with instructions. XLA prints a loop's number of rounds if XLA
+knows it; other loops may run any number of times. The *canonical program* is the learner's program before compilation
+(see ``program``).
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ KINDS = {
     "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
-# Collective in the source -> collectives that compilers may replace it with. XLA:CPU replaces a reduce-scatter by an
-# all-reduce.
+# A kind of collective in the learner's program -> kinds that it may have in the compiled program. For example, XLA:CPU
+# replaces a reduce-scatter by an all-reduce.
 BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
 
 
@@ -43,10 +44,13 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """An instruction, in one of the calls of its computation.
+    """An instruction, in one of the calls of the computation (function) that contains it.
 
-    ``times``: how often this call of the computation runs the instruction. ``path``: the branches around it.
-    ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` was called without ``costed``.
+    Attributes:
+        times: how often the instruction runs because of this call.
+        path: the branches around the instruction.
+        data: how many operands may depend on the program's arguments; 0 if ``walk`` was called with ``costed=False``.
+        shapes: the shapes of the computation's values, by name.
     """
 
     of: HloInstruction
@@ -57,7 +61,7 @@ class Visit:
 
 
 def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
-    """Yield every instruction of the compiled program, once for each call path to it.
+    """Yield every instruction of the compiled program, again for each chain of calls that leads to it.
 
     Args:
         costed: whether to set ``Visit.data``, the number of operands that may depend on the program's arguments.
@@ -72,13 +76,17 @@ class _Walk:
         self.steps = self.cases = 0
 
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
-        """Yield the instructions of a computation. ``given``: for each parameter, True if it is not data."""
+        """Yield the instructions of a computation, and those of the computations that it calls.
+
+        Args:
+            given: for each parameter of the computation, True if it cannot depend on the program's arguments.
+        """
         known: set[str] = set()
         shapes = {i.name: i.shape for i in self.computations.get(name, [])}
         for one in self.computations.get(name, []):
             self.steps += 1
             if self.steps > MAX_STEPS:
-                raise ProgramRefused("the compiled program is too large with every call written out")
+                raise ProgramRefused("the compiled program has too many instructions, counted again for each call")
             opcode = one.opcode.replace("-", "_")
             calls = list(self.calls(one, opcode, shapes)) if one.calls else []
             data = _data_of(one, opcode, given, known, bool(calls)) if self.costed else 0
@@ -105,9 +113,12 @@ class _Walk:
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data.
+    """Return how many operands are data: they may depend on the program's arguments.
 
-    If no operand is data, add the instruction's result to ``known``, the values that are not data.
+    Args:
+        given: as for ``_Walk.computation``.
+        known: names of values that are not data. If no operand is data, the instruction's name is added.
+        calls: whether the instruction calls a computation.
     """
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
@@ -120,9 +131,10 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """Return how often an instruction applies the computation that it calls.
+    """Return how often an instruction applies the computation that it calls, for example to single elements.
 
-    ``named``: the shape of each operand, by name.
+    Args:
+        named: the shapes of the computation's values, by name.
     """
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
@@ -146,15 +158,15 @@ def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Inter
 def added_by_compiler(
     hlo: str, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]] | None = None
 ) -> list[Collective]:
-    """Return collectives of the compiled program that come from no collective of the source, the canonical program.
+    """Return the collectives of the compiled program that come from no collective of the canonical program.
 
     Args:
-        hlo: the optimized program.
+        hlo: the text of the compiled program.
         mesh: axis sizes, in order.
-        marked: the source's collectives, by the numbers that ``facts.mark`` gave them. A number alone proves nothing,
-            because a collective that the compiler adds may inherit a number. So a collective with a number must also
-            have the kind and the axes of the source's collective with this number, and must not run more often than
-            that collective.
+        marked: the canonical program's collectives, by the numbers that ``facts.mark`` gave them. A number alone proves
+            nothing, because a collective that the compiler adds may inherit a number. So a compiled collective with a
+            number must also have the kind and the axes of the canonical program's collective with this number, and must
+            not run more often than that collective.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -180,10 +192,11 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many of the compiled collectives ``copies`` do not come from the source's collectives.
+    """Return how many of the compiled collectives ``copies`` the compiler must have added.
 
-    Some copies do not come from the source if the copies run more often in total than the source's collectives.
-    If a number of runs is not known, the numbers of collectives are compared.
+    ``source`` has the collectives of the canonical program that have the copies' number (see ``facts.mark``). The
+    compiler has added some copies if the copies run more often in total than the collectives in ``source``. If it is
+    unknown how often they run, the numbers of collectives are compared.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
@@ -193,7 +206,10 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 
 
 def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
-    """Return whether ``compiled`` may come from a collective in ``source``, which XLA may have merged or widened."""
+    """Return whether ``compiled`` may come from a collective in ``source``.
+
+    Bytes and dtypes are not compared, because XLA may merge collectives or let them send a wider dtype.
+    """
     return any(
         compiled.kind in BECOMES.get(c.kind, {c.kind})
         and (compiled.axes, compiled.partial) == (c.axes, c.partial)
@@ -203,7 +219,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
 
 
 def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
-    """Return an instruction as a collective, or None if it is not a collective or moves nothing."""
+    """Return an instruction as a collective, or None if it is not a collective or sends nothing."""
     one = visit.of
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
@@ -219,7 +235,7 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """Return a collective of the compiled program, or None if it moves nothing.
+    """Return a collective of the compiled program, or None if it sends nothing.
 
     Args:
         arrays: types of the operands, such as ``bf16[2,4]``.
@@ -257,10 +273,11 @@ def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | N
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
-    """Parse ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for unknown forms.
+    """Return the groups of a collective from XLA's text; None if the text has an unknown form.
 
-    A ``mesh`` may renumber its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. A group may use a part of
-    an axis: ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
+    Known forms are ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['a'=4,'b'=2] {'b'}``. A ``mesh`` may renumber
+    its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. Groups may be along a part of an axis:
+    ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
     """
     import numpy as np
 
@@ -299,7 +316,7 @@ def listed(text: str) -> Groups:
 
 
 def compiled_cost(hlo: str) -> FlopCount:
-    """Return the arithmetic that one device executes."""
+    """Return the FLOPs that one device executes in the compiled program."""
     costs = [(v.path, cost_of(v) * v.times) for v in walk(hlo)]
     return FlopCount(sum_over_paths((p, c.flops) for p, c in costs), sum_over_paths((p, c.dots) for p, c in costs))
 
@@ -334,7 +351,7 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """Return the dimensions of the operand at a position, or None if no array is at this position."""
+    """Return the shape of the operand at ``position``, or None if there is no array at this position."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

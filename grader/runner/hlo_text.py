@@ -1,4 +1,4 @@
-"""The text of a compiled program, as XLA prints it: computations, and their instructions.
+"""Parse the text of a compiled program, as XLA prints it: computations (functions) and their instructions.
 
 Operands and attributes of an instruction are parsed on demand, because most are never used.
 """
@@ -21,7 +21,10 @@ _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 @dataclass(frozen=True)
 class HloInstruction:
-    """``%name = shape opcode(operands), attribute=...``. The text after the first parenthesis is parsed on demand."""
+    """An instruction, which XLA prints as ``%name = shape opcode(operands), attribute=...``.
+
+    The text after the first parenthesis (``rest``) is parsed on demand.
+    """
 
     name: str
     shape: str
@@ -30,7 +33,7 @@ class HloInstruction:
 
     @cached_property
     def text(self) -> str:
-        """The operands as written; for a constant or a parameter, its value or number."""
+        """The operands as text; for a constant, its value; for a parameter, its number."""
         return until(self.rest, ")")[0]
 
     @cached_property
@@ -48,11 +51,11 @@ class HloInstruction:
 
     @property
     def marks(self) -> list[int]:
-        """The numbers, from ``facts.mark``, of the source's collectives from which XLA made this instruction."""
+        """The numbers (see ``facts.mark``) of the learner's collectives from which XLA made this instruction."""
         return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
 
     def called(self, *names: str) -> list[str]:
-        """Return the names of the computations in the attributes ``names``."""
+        """Return the names of the computations that the attributes called ``names`` refer to."""
         return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
 
 
@@ -77,7 +80,7 @@ def parse(hlo: str) -> tuple[dict[str, Computation], str]:
 
 
 def instruction(line: str) -> HloInstruction:
-    """Return one line of a computation as an instruction."""
+    """Parse one line of a computation's text, which has one instruction."""
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")
@@ -85,7 +88,7 @@ def instruction(line: str) -> HloInstruction:
 
 
 def _shape(text: str) -> tuple[str, str]:
-    """Split off the shape at the start: ``f32[2,8]{1,0}``, or a tuple of shapes in parentheses."""
+    """Split the text after its first shape, which is one like ``f32[2,8]{1,0}`` or a tuple of shapes in parentheses."""
     if not text.startswith("("):
         shape, _, rest = text.partition(" ")
         return shape, rest
@@ -111,7 +114,7 @@ def until(text: str, end: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Split at commas outside of brackets and quotes: ``groups=mesh[...], device_ids=(...) {...}`` gives two parts."""
+    """Split at commas outside of brackets and quotes: ``groups=mesh[2,4], device_ids=([4,2])`` gives two parts."""
     while text.strip(" ,"):
         part, text = until(text.lstrip(" ,"), ",")
         yield part.strip()
@@ -144,7 +147,7 @@ def hlo_bytes(shape: str) -> int:
 
 
 def trip_count(loop: HloInstruction) -> Interval:
-    """Return the trip count that XLA annotates on a loop, or UNKNOWN."""
+    """Return the number of rounds that XLA's text gives for a loop; UNKNOWN if it gives none."""
     try:
         config = json.loads(loop.attributes.get("backend_config", "{}"))
         config = json.loads(config) if isinstance(config, str) else config

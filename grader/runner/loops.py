@@ -1,4 +1,4 @@
-"""Trip counts of loops that count from one constant to another without overflow."""
+"""The number of rounds of loops that count from one constant to another without overflow."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ def trip_count(loop: Any) -> int | None:
     if start is None or step is None:
         return None
     rounds = max(0, -(-(end - start) // step))
-    # If the type cannot hold the counter's last value, the counter overflows and the loop continues.
+    # If the counter's dtype cannot hold the counter's last value, the counter overflows and the loop does not end here.
     return rounds if _holds(counter.type, start + rounds * step) else None
 
 
 def _limit(condition: Any) -> tuple[Any, int, int] | None:
-    """Return the counter, its position among the loop's values, and the constant bound (exclusive), or None."""
+    """Return a loop's counter, its position among the values that the loop carries, and its bound (exclusive).
+
+    Return None if the condition does not compare such a counter with a constant.
+    """
     *_, result = list(condition)
     compared = defining(result.operands[0])
     if compared is None or compared.name != "stablehlo.compare" or not _compares_as_typed(compared):
@@ -38,7 +41,7 @@ def _limit(condition: Any) -> tuple[Any, int, int] | None:
 
 
 def _step(body: Any, position: int) -> int | None:
-    """Return the positive constant that each round adds to the counter, or None if the counter changes otherwise."""
+    """Return the positive constant that each round adds to the counter; None if it changes in another way."""
     *_, returned = list(body)
     added = defining(returned.operands[position])
     if added is None or added.name != "stablehlo.add":
@@ -48,7 +51,7 @@ def _step(body: Any, position: int) -> int | None:
 
 
 def _compares_as_typed(compared: Any) -> bool:
-    """Return whether integers are compared with the signedness of their type."""
+    """Return whether a comparison treats integers as signed if their dtype is signed, and as unsigned otherwise."""
     if "compare_type" not in compared.attributes:
         return True
     unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
@@ -70,7 +73,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the integer of a constant, even if enclosing loops pass it on unchanged; None for any other value."""
+    """Return the integer of a constant, also if loops around ``value`` pass it on unchanged; None for other values."""
     types = [value.type]
     while True:
         op = defining(value)
@@ -91,7 +94,7 @@ def _constant(value: Any) -> int | None:
 
 
 def _carried(argument: Any) -> Any:
-    """Return the initial value of a loop argument that the body returns unchanged, or None for other arguments."""
+    """Return the initial value of a loop's argument if no round changes the argument, else None."""
     argument = ir.BlockArgument(argument)
     loop = argument.owner.owner.operation
     if loop.name != "stablehlo.while":
@@ -113,7 +116,7 @@ def _number(elements: Any) -> int | None:
 
 
 def _holds(kind: Any, number: int) -> bool:
-    """Return whether an integer scalar type can hold a number."""
+    """Return whether ``kind`` is the type of an integer scalar that can hold ``number``."""
     element = getattr(kind, "element_type", None)
     if not isinstance(element, ir.IntegerType) or list(kind.shape):
         return False

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """Values that are slow to make, by key. The cache saves work because many submissions contain equal programs.
+    """A cache of values that are slow to make, by key. It helps because many submissions contain equal programs.
 
     Args:
         most: the largest total size of the cached values.
@@ -22,7 +22,7 @@ class LRUCache(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key. Make the value if it is not cached."""
+        """Return the value of a key. If it is not cached, call ``make`` to make it."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

@@ -1,6 +1,7 @@
-"""A canonical program's operations as plain data: calls and ``shard_map`` are inlined, every value is numbered.
+"""Read a canonical program's operations as plain data, with calls and ``shard_map`` inlined and all values numbered.
 
-``facts.read`` must run before ``read`` does, so that all operations are admitted and groups name devices of the mesh.
+``facts.read`` must accept the module before ``read`` of this file gets it, because ``facts.read`` refuses groups that
+do not fit the mesh.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from grader.wire.operations import (
     Value,
 )
 
-# Attributes that are not compared as text: groups, which are in ``Communication``, and attributes that have no effect
-# on results.
+# Attributes that do not go into the text: groups of devices, which are in ``Communication``, and attributes that have
+# no effect on results.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",
@@ -44,10 +45,10 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 def attributes_of(op: Any) -> str:
-    """Return as text an operation's attributes, sorted by name, then the operations that it applies to single elements.
+    """Return an operation's attributes as text, sorted by name, and the operations that it applies to single elements.
 
-    Attributes in READ_APART are left out. For a constant, return only the kind of value (``_kind_of_constant``),
-    because numbers such as 1/N may change with sizes.
+    Attributes in READ_APART are left out. For a constant, return only the kind of its value (``_kind_of_constant``): a
+    number such as 1/N may differ in a program at other sizes, with which this one is compared.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -80,23 +81,23 @@ def _kind_of_constant(op: Any) -> str:
     return "nan" if math.isnan(value) else "infinite" if math.isinf(value) else ""
 
 
-MAX_MEMBERS = 200_000  # largest sum of the sizes of all groups of all collectives
+MAX_MEMBERS = 200_000  # largest number of devices in all groups of all collectives, added up
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
-# Outside shard_map, the compiler gives the results of these operations the layout of their operands.
+# Outside shard_map, the compiler shards the results of these operations like their operands.
 FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
 Layout = tuple[tuple[str, ...], ...] | None
 Env = dict[Any, int]
 
 
 class _TooManyOperations(Exception):
-    """The inlined program exceeds a limit: on operations, values, uses, levels, or lengths of groups or attributes."""
+    """The inlined program exceeds a limit, such as the limit on operations, values, nesting or length of attributes."""
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
     """Return the operations of a module, or None if the inlined program exceeds a limit such as ``MAX_OPERATIONS``.
 
     Args:
-        compared: whether to keep the operations' attributes, which a comparison of two programs needs.
+        compared: True to keep the operations' attributes, because the program will be compared with another one.
     """
     try:
         return _OperationsReader(module, mesh, files, compared).program()
@@ -105,7 +106,10 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
 
 
 class _OperationsReader:
-    """A walk through a program along its calls. ``env`` maps the values in one call of a function to numbers."""
+    """A walk through a program that visits the operations of a function again for each call.
+
+    The argument ``env`` maps the MLIR values in one call of a function to the numbers that this class gives them.
+    """
 
     def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str], compared: bool) -> None:
         named: dict[str, dict[str, Any]] = {"func.func": {}, "sdy.mesh": {}}
@@ -137,7 +141,10 @@ class _OperationsReader:
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
-        """Return the axes of size above 1 that cut each dimension, or None if an axis is split into parts."""
+        """Return for each dimension the axes that shard it, without axes of size 1.
+
+        Return None if a part of an axis shards a dimension.
+        """
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):
@@ -155,11 +162,14 @@ class _OperationsReader:
         return len(self.values) - 1
 
     def like(self, value: Any, at: int) -> int:
-        """Give a new value a number, the type of ``value``, and the layout of the value with number ``at``."""
+        """Give ``value`` a new number, with the layout of the value whose number is ``at``. Return the new number."""
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """Number a result. Outside shard_map, the result gets the common layout of the operands that have its shape."""
+        """Give an operation's result a number, and return the number.
+
+        Outside shard_map, the result gets the layout that all operands of its shape have, if there is such a layout.
+        """
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)
@@ -208,13 +218,16 @@ class _OperationsReader:
             block = op.regions[0].blocks[0]
         else:
             return None
-        self.level -= 1  # an inlined function is not a nested level
+        self.level -= 1  # the operations of an inlined function are at the level of the call
         found = self.block(block, dict(zip(block.arguments, operands, strict=True)))
         self.level += 1
         return found
 
     def shard_map(self, op: Any, env: Env, operands: tuple[int, ...]) -> list[Operation]:
-        """Return the inlined body of a shard_map, between operations that shard arguments and unshard results."""
+        """Return the operations of a shard_map's body, after "shard" operations and before "unshard" operations.
+
+        A "shard" cuts an argument into the devices' parts, and an "unshard" joins the parts of a result.
+        """
         before, block = self.manual, op.regions[0].blocks[0]
         named: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         axes = set(named) & self.real
@@ -242,9 +255,10 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Return (reshard, value).
+        """Return (reshard, value) for operand ``i`` of a shard_map.
 
-        ``reshard``: the operation that shard_map applies to operand i, or None. ``value``: its result.
+        ``reshard`` is the operation that moves the operand to the layout which the shard_map requires; None if this
+        needs no communication. ``value`` is the number of the value with this layout.
         """
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
@@ -255,7 +269,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return into how many parts non-manual axes may cut an argument of a partly manual shard_map."""
+        """Return into how many more parts an argument of a shard_map's body may be cut, by axes that are not manual."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
@@ -312,7 +326,7 @@ class _OperationsReader:
         return text
 
     def bodies(self, op: Any, env: Env, operands: tuple[int, ...]) -> tuple[Body, ...]:
-        """Return the regions of a loop or a conditional; none for other operations, such as reductions."""
+        """Return a loop's condition and body, or a conditional's branches; () for other operations."""
         if op.name not in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
             return ()
         found = []
@@ -347,7 +361,10 @@ def _without(layout: Layout, axes: set[str]) -> Layout:
 
 
 def _passes(op: Any) -> int:
-    """Return how many passes the matrix unit, which multiplies bfloat16, needs for 32-bit operands."""
+    """Return how many passes a matrix unit that multiplies bfloat16 needs for this matmul at its precision.
+
+    The result is 1 if all operands are narrower than 32 bits.
+    """
     narrow = all(shaped(o.type)[1] not in ("float32", "float64", "complex64", "complex128") for o in op.operands)
     if narrow or "precision_config" not in op.attributes:
         return 1
@@ -364,7 +381,7 @@ def _direction(op: Any) -> str:
 
 
 def _number(op: Any) -> int | None:
-    """Return the integer of a constant without dimensions, or None."""
+    """Return the value of a constant that is a single integer without dimensions; None for other constants."""
     shape, dtype = shaped(op.results[0].type)
     if shape or not dtype.lstrip("u").startswith(("int", "bool")):
         return None

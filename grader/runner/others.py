@@ -1,10 +1,11 @@
 """Replacement values for an array, used to find out which results depend on an operation's result.
 
 Replacement values stay in the array's range, so that indices mostly stay valid and nothing overflows. Floats do not
-exceed the array's largest magnitude. Integers stay between the smallest and the largest integer if these differ.
-Booleans are inverted. An element keeps its value only by chance. The replacement values depend on the element, on the
-device and on a *salt*, a number that selects the noise. So a mean, a norm, a scale or a shift cannot cancel all
-changes. NaN and infinite values become finite.
+exceed the array's largest magnitude. Integers stay between the array's smallest and largest integer if these differ.
+Booleans are inverted. NaN and infinite values become finite. An element keeps its value only by chance.
+
+The replacement values depend on pseudorandom *noise*, which differs for each element, for each device and for each
+*salt*, a number that selects the noise. So a later mean, norm, scale or shift in the program cannot cancel all changes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STREAMS = 2  # number of noise arrays for one shape
 
 @cache
 def lowered(shape: tuple[int, ...], dtype: str) -> str:
-    """Return the function ``chosen`` for arrays of this type, as a StableHLO module."""
+    """Return the function ``chosen`` for arrays of this shape and dtype, as the text of a StableHLO module."""
     scalar = jax.ShapeDtypeStruct((), np.int32)
     drawn = [jax.ShapeDtypeStruct(shape, np.uint32)] * STREAMS
     return _lowered(chosen, jax.ShapeDtypeStruct(shape, dtype_of(dtype)), scalar, scalar, *drawn)
@@ -33,7 +34,10 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return the function ``noise`` for arrays of this shape, as a StableHLO module whose argument is ``salt``."""
+    """Return the function ``noise`` for arrays of this shape, as the text of a StableHLO module.
+
+    The function in the module has the argument ``salt``.
+    """
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 
@@ -43,14 +47,14 @@ def _lowered(function: Any, *arguments: Any) -> str:
 
 
 def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
-    """Return replacement values if ``number``, which belongs to one operation, is ``wanted``, else the array."""
+    """Return replacement values if ``number``, an operation's number, equals ``wanted``, else the array unchanged."""
     return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, drawn), array)
 
 
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
-    """Return two arrays of pseudorandom numbers below ``SPREAD``, which differ by element, by device and by ``salt``.
+    """Return two arrays of pseudorandom numbers below ``SPREAD``, which differ for each element and each ``salt``.
 
-    XLA may compute the noise again for each use, because XLA removes the ``optimization_barrier`` early.
+    XLA removes the ``optimization_barrier`` early, so it may compute the noise again for each use.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 
@@ -71,19 +75,25 @@ def others(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return negated values, scaled by random factors and shifted by a random part of the largest magnitude."""
+    """Return replacement values for floats.
+
+    They are the negated values, scaled by random factors and shifted by a random fraction of the largest magnitude.
+    """
     kind = array.dtype
     wide = lax.convert_element_type(array, "float64" if kind == np.float64 else "float32")
     finite = lax.select(lax.is_finite(wide), wide, lax.full_like(wide, 0))
     largest = lax.reduce_max(lax.abs(finite), tuple(range(wide.ndim)))
     largest = lax.select(lax.gt(largest, lax.full_like(largest, 0)), largest, lax.full_like(largest, 1))
-    one, two = (lax.convert_element_type(each, wide.dtype) * (1 / SPREAD) for each in drawn)  # from 0 to 1
+    one, two = (lax.convert_element_type(each, wide.dtype) * (1 / SPREAD) for each in drawn)  # numbers from 0 to 1
     made = lax.mul(finite, lax.neg(0.25 + 0.5 * one)) + lax.broadcast(largest, array.shape) * (0.25 * two)
     return lax.convert_element_type(made, kind)
 
 
 def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return other integers between the array's smallest and largest, or the next integer if all are equal."""
+    """Return replacement values for integers: other integers between the array's smallest and largest integer.
+
+    If all elements are equal, return the next larger integer.
+    """
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
     dims = tuple(range(array.ndim))
     low, high = lax.reduce_min(array, dims), lax.reduce_max(array, dims)

@@ -1,10 +1,10 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
-The program becomes a module that is compiled only once. In this module, each operation of the kind under test has a
-number. The operation returns replacement values (``others``) if a further argument of ``main`` equals this number, else
-the values that it computes. So one execution shows how far one operation moves the results. An operation in a loop is
-changed in every round. If a function is called several times, the operations of each call have their own
-numbers. Only operations of the kind under test are numbered, in the order of ``wire.operations``.
+This file changes a copy of the program, which is compiled only once. In the copy, each operation of the kind under
+test (collectives or matmuls) has a number, in the order of ``wire.operations``. ``main`` has an additional argument. If
+it equals an operation's number, the operation returns replacement values (``others``); otherwise it returns the values
+that it computes. So each execution shows how far the results depend on one operation. An operation in a loop is changed
+in every round. If a function is called several times, its operations have other numbers in each call.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # operations with blocks that use no outer values
-SALTS = 3  # largest number of sets of replacement values; fewer if a result moves by more than LARGEST_BOUND
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # Their blocks cannot use values from outside.
+SALTS = 3  # How many sets of replacement values to try at most, until a result changes by more than LARGEST_BOUND.
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -40,17 +40,17 @@ SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 def moved(
     ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
 ) -> execution.Reply:
-    """Return how far the results move if one operation returns replacement values, on the first set of inputs.
+    """Return how much the results change if one operation returns replacement values, on the first set of inputs.
 
     Args:
         ask, code, inputs: as for ``execution.execute``.
         what: the kind of operation: COLLECTIVES or PRODUCTS, of ``common.poison``.
-        numbers: the operations to change, one at a time, by their order in the inlined program.
+        numbers: the numbers of the operations to change, one at a time.
 
     Returns:
-        ``largest``: for each result of each step, the largest finite value. ``moved``: for each changed operation, the
-        largest change of each result of each step. If the changed program cannot be compiled or run, the reply has only
-        ``fault``.
+        ``largest``: for each result of each step, the largest finite magnitude. ``moved``: for each changed operation,
+        the largest change of each result of each step. If the changed program cannot be compiled or run, the reply has
+        only ``fault``.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -68,7 +68,7 @@ def moved(
 
 def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
     compiling.on_phase("executing")
-    # Place the first step's arguments on the devices once, for all runs.
+    # Put the first step's arguments on the devices only once, because all runs use them.
     first = len(compiled.shardings) - 2
     placed = map(jax.device_put, values[:first], compiled.shardings[:first])
     values = [*placed, *values[first:]]
@@ -81,7 +81,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # the program cannot run with these replacement values
+            except compiling.CannotRun:  # only the replacement values can be the cause, so the operation matters
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
@@ -95,7 +95,10 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
 def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
-    """Run the program with noise from ``salt`` in operation ``number``. Return each step's results, shard by shard."""
+    """Run the program with replacement values, selected by ``salt``, in operation ``number``.
+
+    Return the results of all steps, each as a list of shards.
+    """
     fresh, count = iter(values), len(compiled.shardings) - 2
     arguments, found = [next(fresh) for _ in range(count)], []
     for step in range(steps.count):
@@ -117,9 +120,10 @@ def _largest(array: np.ndarray) -> float:
 
 
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference between corresponding elements.
+    """Return the largest difference between corresponding elements of two arrays.
 
-    The difference is the largest float if integer arrays differ, or if unequal elements are not both finite.
+    Return the largest float if the arrays differ and hold integers or booleans, or if two unequal elements are not both
+    finite.
     """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
@@ -132,7 +136,11 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Return an executable with two more integer arguments: the number of the operation to change, and the salt."""
+    """Compile the changed program.
+
+    It has two more integer arguments: the number of the operation to change, and the salt, which selects the
+    replacement values.
+    """
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -141,7 +149,9 @@ def compiled(
         try:
             PoisonedModule(module, mesh, what)
         except Exception as error:  # MLIR raises many types of errors for programs that JAX did not write
-            raise compiling.CannotRun(compiling.reason("the program cannot be changed for this test", error)) from error
+            raise compiling.CannotRun(
+                compiling.reason("the program cannot be changed to test which operations matter", error)
+            ) from error
         ragged.spell_out(module)
         call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
     compiling.checked_memory(call, devices.size)
@@ -150,19 +160,19 @@ def compiled(
 
 @dataclass
 class Salt:
-    """The number that selects a block's replacement values, and for each shape the noise made from this number."""
+    """The number that selects the replacement values in a block, and the noise made from this number, by shape."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
 
 
 class PoisonedModule:
-    """A canonical module, changed in place.
+    """A canonical program's module, changed in place.
 
-    The main function gets additional integer arguments, as does each other function and each ``shard_map`` body with
-    operations of the kind ``what``. The first additional argument is the number of the operation to change, counted
-    from the function's first operation of the kind. The second is a *salt*, a number that selects the replacement
-    values. A ``shard_map`` body also gets the device's position, which makes the salt differ between devices.
+    The main function gets two additional integer arguments, and so does each other function and each ``shard_map`` body
+    that has operations of the kind ``what``. The first is the number of the operation to change, counted from the
+    function's first operation of the kind. The second is a *salt*, a number that selects the replacement values. A
+    ``shard_map`` body also gets the device's position, so that each device can compute a salt of its own.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -215,7 +225,13 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a block, whose first operation of the kind ``what`` gets ``number``. Return the next free number."""
+        """Change the operations of the kind ``what`` in a block, and number them from ``number``.
+
+        Return the number for the next such operation after the block.
+
+        Args:
+            wanted: the value with the number of the operation to change.
+        """
         for op in [o.operation for o in block]:
             if self.is_one(op):
                 self.poison(op, wanted, salt, number)
@@ -236,7 +252,7 @@ class PoisonedModule:
     def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
         """Change the operations in the block of ``op``, a ``shard_map`` or named computation.
 
-        The block can use values from outside only if they are operands of ``op``.
+        The block cannot use values from outside, so ``wanted`` and the salt become additional operands of ``op``.
         """
         mapped = op.name == "sdy.manual_computation"
         manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
@@ -265,7 +281,7 @@ class PoisonedModule:
         return self.block(block, inner, Salt(own), number)
 
     def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
-        """Replace an operation by a copy that has the operands ``more`` after its own."""
+        """Replace an operation by a copy with the additional operands ``more`` after its own. Return the copy."""
         attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
         if "in_shardings" in attributes:
             per_value = sdy.TensorShardingPerValueAttr(attributes["in_shardings"])  # type: ignore[call-overload]
@@ -295,11 +311,11 @@ class PoisonedModule:
             result.replace_all_uses_except(call.results[0], call)
 
     def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
-        """Return arrays of noise of this shape, made by one call for all operations of a block."""
+        """Return arrays of noise of this shape. All operations of a block share the arrays."""
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))
-            maker: Any = salt.value.owner  # a block if the salt is an argument, otherwise an operation
+            maker: Any = salt.value.owner  # the block that has the salt as an argument, or the operation that makes it
             is_block = isinstance(maker, ir.Block)
             with ir.InsertionPoint.at_block_begin(maker) if is_block else ir.InsertionPoint.after(maker):
                 salt.noise[shape] = self.call(name, [salt.value], [kind] * others.STREAMS).results
@@ -309,10 +325,10 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Copy the function of a StableHLO module into this module, once. Return the function's name."""
+        """Copy the function in the StableHLO module ``text`` into this module, if not done. Return its new name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # the module must live while its function is copied
+            lowered = ir.Module.parse(text, self.module.context)  # lives until its function is copied
             (main,) = lowered.body.operations
             main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -1,9 +1,9 @@
-"""The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed.
+"""The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed as text.
 
-The bytecode is MLIR that was written where learner Python ran, so nothing in the bytecode is trusted. The bytecode is
-parsed and admitted by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings of
-the grader's request. Names and channels are renumbered, and source locations keep only lines of the learner's files.
-Only the printed result is hashed, read for facts and compiled.
+The bytecode is MLIR from a process that ran learner code, so nothing in it is trusted. Allow-lists decide which
+operations, custom calls, types and attributes a program may have, and its sizes are limited. Arguments get the
+shardings of the grader's request. Names and channels are replaced by numbers. Of the source locations, only lines of
+the learner's files are kept. The rest of the grader hashes, reads and compiles only the printed text.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# Attributes named after a dialect are annotations. Only this annotation matters to the compiler.
+# An attribute with a dialect's name before a dot is an annotation. Of these, only this one matters to the compiler.
 NOTES = {"sdy.sharding"}
-# Attributes that belong to an operation's definition but have no effect.
+# Attributes that MLIR's classes of operations define, but that have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}
-# The name that all composites get. XLA ignores the bodies of composites with names that XLA knows, such as "chlo.erf".
+# The name that all StableHLO composites get. If a composite had a name that XLA knows, such as "chlo.erf", XLA would
+# ignore the composite's body.
 COMPOSITE = "a.composite"
-OWN = "mesh"  # the name given to the mesh that the task gets
+OWN = "mesh"  # name, in the canonical form, of the mesh that the grader requested
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 
 
@@ -49,8 +50,9 @@ class Program:
     """A program in canonical form.
 
     Attributes:
-        text: StableHLO and Shardy without locations; ``parse`` restores the module.
-        places: for every operation of ``text``, in the order of ``walk``, the learner's file and line, or None.
+        text: StableHLO and Shardy without source locations; ``parse`` turns it back into a module.
+        places: for every operation of ``text``, in the order of ``walk``, its file and line in the learner's source, or
+            None.
         transposed: for every operation, whether it is a collective that JAX made by transposing another one.
         results: shape and dtype of every result.
     """
@@ -65,7 +67,10 @@ class Program:
         return ir.Module.parse(self.text, _context())
 
     def parse(self) -> Any:
-        """Return a new module with the learner's source locations, and mark the collectives that JAX transposed."""
+        """Return a new module with the learner's source locations.
+
+        The locations also mark the collectives that JAX made by transposing others.
+        """
         module = self.module()
         with module.context:
             for op, place, made in zip(walk(module.operation), self.places, self.transposed, strict=True):
@@ -82,8 +87,9 @@ def canonical(
     Args:
         code: MLIR bytecode from the learner's process.
         mesh: axis sizes of the mesh in the grader's request, in order.
-        arguments: ``{"shape", "dtype", "spec"}`` of each argument in the grader's request, with specs in wire format.
-        files: names of the learner's files and cells. Locations in all other files are dropped.
+        arguments: ``{"shape", "dtype", "spec"}`` of each argument in the grader's request. The ``spec`` is a
+            PartitionSpec as JSON (``frames.encode``).
+        files: names of the learner's files and cells. Source locations in all other files are dropped.
         most: the largest number of bytes that an array may have.
 
     Raises:
@@ -106,7 +112,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # otherwise MLIR converts messages to str, which fails for invalid text
+        context.emit_error_diagnostics = True  # otherwise MLIR converts errors to str, which fails if they are no UTF-8
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -131,7 +137,7 @@ REUSES = 20
 def _context() -> Any:
     """Return an MLIR context.
 
-    A context is slow to create and grows with each use, so a context is used again only REUSES times.
+    A context is slow to create, so it is used again; it grows with each use, so it is used again only REUSES times.
     """
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
@@ -140,7 +146,11 @@ def _context() -> Any:
 
 
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
-    """Return the program's meshes with new names. OWN is the mesh of the request; other meshes must have no axes."""
+    """Return the program's meshes, each with a new name.
+
+    Each mesh must equal the mesh of the grader's request, which is named OWN, or have no axes. Raises ProgramRefused
+    otherwise.
+    """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
         if op.name != "sdy.mesh":
@@ -163,16 +173,16 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Drop all attributes, except attributes that define the operation and annotations in NOTES."""
+    """Drop an operation's attributes, except those that decide what the operation computes and annotations in NOTES."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
             del op.attributes[name]
             continue
         text = _written(op, name)
-        if "mesh<" in text and op.name != "sdy.mesh":  # a sharding that defines its own mesh
+        if "mesh<" in text and op.name != "sdy.mesh":  # a sharding that contains a mesh, and does not name one
             raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
-        if "dense_resource<" in text:  # the text has only a name of the constant, which may vary, and not its value
+        if "dense_resource<" in text:  # the text would have only a name of the constant and not its value
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
@@ -184,7 +194,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """Return an attribute as text, or the operation as text if Python has no class for it (complex constants)."""
+    """Return an attribute as text. If MLIR's Python API has no class for it, return the operation as text."""
     try:
         return str(op.attributes[name])
     except TypeError:
@@ -193,7 +203,10 @@ def _written(op: Any, name: str) -> str:
 
 @cache
 def _defining(name: str, view: type) -> set[str]:
-    """Return the attributes that define an operation: the properties of its class that ``ir.OpView`` lacks."""
+    """Return the attributes that decide what an operation computes.
+
+    They are the properties of the operation's class ``view`` that the base class ``ir.OpView`` lacks.
+    """
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 
@@ -202,7 +215,7 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """Add StableHLO's own description of the mesh. StableHLO's collectives refer to this description since JAX 0.12."""
+    """Add a description of the mesh as a StableHLO attribute, to which collectives refer since JAX 0.12."""
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")
@@ -218,7 +231,10 @@ def _keep_shardings(function: Any, name: str) -> None:
 
 
 def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
-    """Give main the arguments and the shardings of the grader's request. Return main."""
+    """Give the arguments of main the shardings of the grader's request, and return main.
+
+    Raises ProgramRefused if the shapes or dtypes of the arguments differ from the request.
+    """
     module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
     i32 = ir.IntegerType.get_signless(32)
     module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(mesh.values()))
@@ -243,17 +259,17 @@ def _is_main(op: Any) -> bool:
 
 
 def _cut(entry: Any) -> tuple[str, ...]:
-    """Return the axes in one entry of a spec in wire format."""
+    """Return the axes in one entry of a PartitionSpec in the JSON form of requests."""
     if entry is None:
         return ()
     return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])
 
 
 def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence[Any]) -> None:
-    """Replace names of functions, meshes and channels by numbers, so that names cannot make equal programs differ."""
+    """Rename functions and meshes, and number the channels, so that names cannot make equal programs differ."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
-    for aside in ("_", ""):  # rename twice, so that no new name collides with an old name
+    for aside in ("_", ""):  # rename twice, so that no new name is also an old name of another function or mesh
         for op, name in named:
             old, new = op.attributes["sym_name"].value, aside + name
             if old != name:

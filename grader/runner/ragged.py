@@ -6,11 +6,11 @@ begins in its receiver's result::
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
-Slice k goes to member k // (K / members). XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so
-other operations replace it on a CPU: each slice is placed in a block of M rows, an all_to_all exchanges the blocks, and
-the receiver combines them. If the call's result is undefined, the replacement's result shows the learner's mistake. The
-replacement drops a slice that does not fit in the operand or the result, or whose receiver expects another size. A row
-keeps its old value if two slices would write to it.
+Slice k goes to member k // (K / members) of the group. XLA:CPU cannot run the call ("not supported by XLA:CPU
+ThunkEmitter"), so other operations replace it on a CPU: each slice is copied into a block of M rows, an all_to_all
+exchanges the blocks, and the receiver combines them. If a learner's offsets or sizes are wrong, the call's result is
+undefined, but the result of the replacement shows the mistake. The replacement drops a slice that does not fit in the
+operand or the result, or whose receiver expects another size. A row keeps its old value if two slices would write it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,22 @@ from grader.runner.groups import Groups, numbers, replica_groups
 from grader.wire.frames import dtype_of
 
 CONFIG = "backend_config"
-API = 4  # version of XLA's custom calls in which backend_config is a dictionary
+API = 4  # the version of XLA's custom calls in which the attribute backend_config is a dictionary
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Drop all attributes except the groups and the name. Raises ProgramRefused for a call that JAX never writes."""
+    """Drop all attributes of a ``ragged_all_to_all`` except its groups and its name.
+
+    Raises ProgramRefused for a call that JAX would not make.
+    """
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
         raise ProgramRefused(f"a {RAGGED} does not name its groups of devices", place_of(op.location, files)) from None
     if sorted(d for group in groups for d in group) != list(range(devices)):
-        raise ProgramRefused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
+        raise ProgramRefused(
+            f"the groups of a {RAGGED} do not contain every device of the mesh once", place_of(op.location, files)
+        )
     if (wrong := _misfit(op, len(groups[0]))) is not None:
         raise ProgramRefused(f"a {RAGGED} {wrong}", place_of(op.location, files))
     for name in [a if isinstance(a, str) else a.name for a in op.attributes]:
@@ -54,17 +59,20 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 def _misfit(op: Any, members: int) -> str | None:
     """Return what is wrong with the types of ``op``, or None if the types are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
-        return "has not six operands and one result"
+        return "does not have six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
     if shaped(op.results[0].type) != (output, kind_out):
         return "has a result of another type than its output operand"
     if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
-        return f"moves rows of {kind}{list(operand)} into {kind_out}{list(output)}"
+        return f"cannot move rows of {kind}{list(operand)} into {kind_out}{list(output)}"
     if not _are_vectors_of_integers(offsets_and_sizes):
-        return "has offsets and sizes that are not integers, one for each slice"
+        return "needs vectors of integers, with one number for each slice, as offsets and sizes"
     slices = offsets_and_sizes[0][0][0]
     if not slices or slices % members or not operand[0] or not output[0]:
-        return f"needs rows, and a multiple of {members} slices; rows: {operand[0]} into {output[0]}, slices: {slices}"
+        return (
+            f"needs rows and a multiple of {members} slices, but moves {operand[0]} rows into {output[0]} "
+            f"in {slices} slices"
+        )
     return None
 
 
@@ -75,7 +83,7 @@ def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> b
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective or of a ``ragged_all_to_all`` after ``clean``; see ``replica_groups``."""
+    """Return the groups of a collective (see ``replica_groups``). A ragged all-to-all must have passed ``clean``."""
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -84,12 +92,12 @@ def _groups(op: Any) -> Groups:
 
 
 def moved_by(op: Any) -> list[Any]:
-    """Return the operands of a collective that hold the data that devices send."""
+    """Return those operands of a collective that hold data to send; offsets and sizes are not among them."""
     return list(op.operands)[: 1 if op.name == CUSTOM else None]
 
 
 def most_sent(op: Any, members: int) -> int:
-    """Return how many bytes a device can send at most, if all slices go to other members and fit into the result."""
+    """Return the largest number of bytes that a device can send: all slices to other members, as far as they fit."""
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))
@@ -138,7 +146,7 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
 
 
 def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any:
-    """Add a private function to the module, lowered from ``fn`` for operands of these types, and return it."""
+    """Lower ``fn`` for the types of ``operands``, and add it to the module as a private function. Return it."""
     arrays = [jax.ShapeDtypeStruct(s, dtype_of(d)) for s, d in (shaped(o.type) for o in operands)]
     made = ir.Module.parse(jax.jit(fn).lower(*arrays).as_text(), module.context)
     (main,) = made.body.operations
@@ -148,11 +156,11 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Copy each slice into a block of its own, at the rows that the slice has in the receiver's result.
+    """Copy each slice into a block of its own, at the rows at which the slice belongs in the receiver's result.
 
     Returns:
-        The blocks [K, rows, ...], and for each slice the start in the result and the size [K, 2]. The size is -1 for
-        a slice outside of the operand or the result.
+        The blocks, of shape [K, rows, ...], and an array of shape [K, 2] with each slice's first row in the result and
+        its size. The size is -1 for a slice that does not fit in the operand or the result.
     """
     starts, sizes, to = (lax.convert_element_type(n, "int64") for n in (starts, sizes, to))
     inside = (starts >= 0) & (sizes >= 0) & (to >= 0) & (starts <= operand.shape[0] - sizes) & (to <= rows - sizes)
@@ -163,12 +171,12 @@ def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tu
 
 
 def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
-    """Return ``output`` with rows replaced by rows of ``blocks``.
+    """Return ``output`` with the rows of the received slices copied into it.
 
     Args:
-        blocks: [K, rows, ...], from each sender.
-        places: [K, 2], start and size of each slice.
-        expected: [K], the size that the receiver expects. If a slice's size differs, it is not copied.
+        blocks: the received blocks, of shape [K, rows, ...].
+        places: each slice's first row in the result and its size, of shape [K, 2].
+        expected: the size that the receiver expects of each slice, of shape [K]. A slice of another size is not copied.
     """
     shape = blocks.shape[:2]
     to, sizes = (lax.broadcast_in_dim(places[:, i], shape, (0,)) for i in (0, 1))
@@ -183,9 +191,9 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
 
 def _rows(array: Any, places: Any, dims: int) -> Any:
-    """Return ``array[i]`` for every index i in ``places``, clipped to the array.
+    """Return ``array[i]`` for every index i in ``places``. An index out of range is moved to the nearest valid one.
 
-    Each index consists of ``dims`` numbers.
+    An index has ``dims`` numbers: the positions in the first ``dims`` dimensions.
     """
     batch, rest = places.ndim - 1, array.ndim - dims
     numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))

@@ -1,4 +1,4 @@
-"""Requests to the process that runs programs."""
+"""Answer requests to the process that runs programs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request: by default, run a learner's program. A fault of the learner is part of the reply.
+    """Answer one request: by default, run a learner's program. If the program is at fault, the reply says so.
 
-    Other requests are ``ours`` (run the grader's own test program), ``formula`` (evaluate a student's text), ``join``
-    (connect to other processes), ``look`` (describe the devices), ``exact`` (return values; if True, with matmuls in
-    float32), ``times`` (time a program) and ``poison`` (find out how far the results depend on operations).
+    These keys of the header make other requests: ``ours`` (run the grader's own test program), ``formula`` (evaluate a
+    student's formula), ``join`` (first connect to other processes), ``look`` (describe the devices), ``exact`` (return
+    only values; if True, compute matmuls in float32), ``times`` (time a program) and ``poison`` (find out how far the
+    results depend on operations).
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -36,11 +37,11 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
         return
     program, *rest = blobs
     compiling.on_phase = lambda phase: send({"phase": phase}, [])
-    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
+    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process even in the middle of XLA's code
     before = time.process_time()
     try:
         answer, out = _asked(header, program, rest)
-    except Exception as error:  # a fault of the grader
+    except Exception as error:  # faults of the learner do not raise, so the grader is at fault
         answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
     signal.setitimer(signal.ITIMER_PROF, 0)
     send(answer | {"cpu": time.process_time() - before}, out)

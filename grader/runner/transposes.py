@@ -1,4 +1,4 @@
-"""Collectives that JAX made by transposing other ones, as for gradients or ``jax.linear_transpose``."""
+"""Find the collectives that JAX made by transposing other ones, as for gradients or ``jax.linear_transpose``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from grader.runner.admission import callee_of, is_transposed, kind_of
 def transposed(operations: Sequence[Any]) -> tuple[bool, ...]:
     """Return for every operation of a module whether it is a collective that JAX made by transposing another one.
 
-    JAX names the transposition in the location of the collective, of an operation around it, such as a loop, or of a
-    call of the function that contains the collective.
+    JAX writes "transpose" into the source location of such a collective, of an operation around it (such as a loop), or
+    of a call of the function that contains it.
     """
-    calls: dict[str, list[str]] = defaultdict(list)  # by the function that contains the call
+    calls: dict[str, list[str]] = defaultdict(list)  # function -> the functions that it calls
     found: set[str] = set()
     for op in operations:
         if (callee := callee_of(op)) is not None:
@@ -36,8 +36,10 @@ def _is_made(op: Any, functions: set[str]) -> bool:
 
 
 def _around(op: Any) -> tuple[str, bool]:
-    """Return the function that contains an operation, and whether a location up to this function names a
-    transposition."""
+    """Return the name of the function that contains ``op``, and whether JAX made ``op`` by a transposition.
+
+    JAX did so if the location of ``op``, or of an operation around it in the function, says so.
+    """
     made = False
     while op.name != "func.func":
         made = made or is_transposed(op.location)

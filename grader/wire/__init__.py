@@ -1,4 +1,5 @@
-"""Data that cross process boundaries: frames, plain values, arrays, error texts, limits.
+"""Data that processes send to each other: frames, plain values, arrays, error texts, limits.
 
-Both sides of every boundary use this folder. Nothing in it is secret, and it imports no other folder of ``grader``.
+The grader's processes and the process that runs learner code use this folder. Nothing in it is secret, and it imports
+no other folder of ``grader``.
 """

@@ -1,7 +1,7 @@
-"""Frames between the grader and its workers, and plain values as JSON. Pickle is never used.
+"""Frames (messages between the grader and its workers), and plain values as JSON. Pickle is never used.
 
-A frame is a JSON header and some blobs of bytes: ``u32 header length | header | blobs``, where ``header["blobs"]``
-lists the blobs' lengths.
+A frame is a JSON header and any number of blobs of bytes. Its bytes are ``u32 header length | header | blobs``, where
+``header["blobs"]`` lists the blobs' lengths.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
 
-# Limits of this parser: levels of a value, nested brackets in a header, digits of an integer. ``encode`` writes three
-# brackets for each level.
+# Limits of this parser: nested levels of a value, nested brackets in a JSON text, digits of an integer. For each level
+# of a value, ``encode`` nests three brackets.
 MAX_DEPTH = 24
 MAX_NESTING = 120
 MAX_DIGITS = 4000
 
 
 class BadFrame(Exception):
-    """Bytes that are not a frame: the other side is broken or hostile."""
+    """Bytes are not a valid frame, or JSON is not valid data: the process that sent them is broken or hostile."""
 
 
 def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
@@ -42,9 +42,12 @@ def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
 def read_frame(
     read: Callable[[int], bytes], *, max_header: int = MAX_HEADER, max_blobs: int = MAX_BLOBS
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """Return the next frame from ``read(n)``, which returns exactly n bytes or raises EOFError.
+    """Return the header and the blobs of the next frame.
 
-    Raises BadFrame for anything that is not a frame within the limits.
+    Raises BadFrame for bytes that are not a frame, or that exceed the limits.
+
+    Args:
+        read: a function of a number n, which returns exactly the next n bytes, or raises EOFError.
     """
     (length,) = struct.unpack("<I", read(4))
     if length > max_header:
@@ -57,13 +60,16 @@ def read_frame(
 
 
 def json_of(data: bytes, what: str) -> Any:
-    """Return data from JSON that another process wrote. Raises BadFrame with a message that begins with ``what``."""
+    """Parse JSON that another process wrote. Raises BadFrame, with a message that begins with ``what``.
+
+    In strings, half a surrogate pair becomes ``?``, because it has no UTF-8.
+    """
     try:
-        text = data.decode("utf-8")  # decode first, because json.loads accepts the bytes of a lone surrogate
+        text = data.decode("utf-8")  # json.loads would accept the bytes of half a surrogate pair
         if nesting(text) > MAX_NESTING:
             raise BadFrame(f"{what} nested too deeply")
         found = json.loads(text)
-        if _SURROGATE.search(text):  # the UTF-8 decoder lets escaped surrogates pass, such as ``\ud800`` in ASCII
+        if _SURROGATE.search(text):  # half a surrogate pair may be written as an escape such as ``\ud800``
             found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise BadFrame(f"{what} not JSON") from error
@@ -75,7 +81,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text, or 0 if the text has at most MAX_NESTING opening brackets."""
+    """Return the nesting depth of a JSON text. Return 0, to save time, for at most MAX_NESTING opening brackets."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -84,7 +90,7 @@ def nesting(text: str) -> int:
 
 
 def reader(fd: int) -> Callable[[int], bytes]:
-    """Return ``read(n)``, which returns exactly ``n`` bytes of a pipe, or raises EOFError at the end of the pipe."""
+    """Return a function of n that returns the next n bytes of the pipe ``fd``, or raises EOFError at its end."""
 
     def read(n: int) -> bytes:
         parts = []
@@ -120,17 +126,17 @@ def dtype_of(name: str) -> np.dtype:
 
 @cache
 def is_inexact(dtype: np.dtype) -> bool:
-    """Return whether values of this dtype are rounded: floats and complex numbers of any width."""
+    """Return whether this is a dtype of floats or complex numbers, of any width."""
     return dtype.kind in "cW" or "float" in dtype.name
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """Return the values as float64 or complex128, for any dtype that JAX has."""
+    """Return the array as complex128 if it is complex, else as float64. The array may have any dtype that JAX has."""
     return array.astype(np.complex128 if array.dtype.kind in "cW" else np.float64)
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """Return the values in the widest dtype of their kind: float64, complex128, int64, uint64 or bool."""
+    """Return the array in the widest dtype of its kind: float64, complex128, int64, uint64 or bool."""
     if array.dtype.kind == "b":
         return array.copy()
     if is_inexact(array.dtype):
@@ -143,7 +149,7 @@ def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
 
 
 def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
-    """Return the array that ``pack_array`` packed. Raises BadFrame if the bytes do not fill the shape."""
+    """Return the array that ``pack_array`` packed. Raises BadFrame if the bytes do not fit the shape and the dtype."""
     try:
         name, shape = about["dtype"], tuple(about["shape"])
         dtype = dtype_of(name)
@@ -164,17 +170,23 @@ NOT_PLAIN = "NotPlain"
 
 
 class NotPlain(Exception):
-    """A value is not plain. Plain are None, numbers, strings, arrays, and the tuples, lists, dicts, slices and
-    PartitionSpecs of plain values."""
+    """A value is not plain.
+
+    None, numbers, strings and arrays are plain, and so are tuples, lists, dicts, slices and PartitionSpecs of plain
+    values.
+    """
 
 
 def is_spec(value: object) -> bool:
-    """Return whether this is a PartitionSpec (its class is called P since JAX 0.8), without importing JAX."""
+    """Return whether ``value`` is a PartitionSpec, without importing JAX. Since JAX 0.8, the class is called P."""
     return type(value).__name__ in ("P", "PartitionSpec")
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Return a plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
+    """Return a plain value as JSON from which ``decode`` restores values and types; arrays become lists.
+
+    Raises NotPlain for a value that is not plain.
+    """
     if depth > MAX_DEPTH:
         raise NotPlain("is nested too deeply")
     match value:
@@ -190,7 +202,7 @@ def encode(value: Any, depth: int = 0) -> Any:
             return {"complex": [_encode_float(value.real), _encode_float(value.imag)]}
         case Fraction() | Decimal():
             return encode(_number(value), depth)
-    if is_spec(value):  # handle specs before tuples, because a PartitionSpec may be a tuple
+    if is_spec(value):  # before the case of tuples, because in some versions of JAX a PartitionSpec is a tuple
         return _encode_spec(value, depth)
     return _encode_parts(value, depth + 1)
 
@@ -212,7 +224,7 @@ def _encode_parts(value: Any, depth: int) -> Any:
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """Return a PartitionSpec as JSON: its entries, and its unreduced axes, which the entries do not contain."""
+    """Return a PartitionSpec as JSON: its entries and, separately, its unreduced axes."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are not names")
@@ -221,7 +233,10 @@ def _encode_spec(value: Any, depth: int) -> Any:
 
 
 def _number(value: Fraction | Decimal) -> int | float:
-    """Return an equal int if there is one, else the nearest float. Raises NotPlain if no float can hold the number."""
+    """Return the number as an int if it is an integer, else as the nearest float.
+
+    Raises NotPlain if the number is too large for a float.
+    """
     try:
         if isinstance(value, Decimal) and (not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS):
             return float(value)
@@ -247,7 +262,7 @@ def _complex(real: float, imag: float) -> complex:
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """Return the value that ``encode`` wrote as this JSON, which is untrusted. Raises BadFrame."""
+    """Return the value that ``encode`` wrote as JSON. Raises BadFrame for JSON that ``encode`` does not write."""
     if depth > MAX_DEPTH:
         raise BadFrame("nested too deeply")
     if data is None or isinstance(data, bool | int | float | str):

@@ -1,4 +1,4 @@
-"""Meshes of devices, for the process that traces programs and for the processes that run programs."""
+"""Make meshes of devices, in the process that traces learner code and in the processes that run programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: b
     Args:
         sizes: axis sizes, in order.
         axis_types: type of all axes, "auto" or "explicit" (as in ``jax.make_mesh``).
-        traced_only: if there are too few devices, return a mesh without devices.
+        traced_only: True to get a mesh without devices if there are too few devices; False to raise a RuntimeError.
     """
     types = (AXIS_TYPES[axis_types],) * len(sizes)
     need = math.prod(sizes.values())
@@ -42,6 +42,6 @@ def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
     need = devices[: math.prod(sizes.values())]
     try:
         placed = mesh_utils.create_device_mesh(tuple(sizes.values()), need, allow_split_physical_axes=True)
-    except (AssertionError, NotImplementedError, ValueError):  # for example, five of eight chips form no block
+    except (AssertionError, NotImplementedError, ValueError):  # JAX cannot arrange, for example, five of eight chips
         placed = np.array(need).reshape(tuple(sizes.values()))
     return Mesh(placed, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

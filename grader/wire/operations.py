@@ -1,7 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
-The runner reads the operations from a program's canonical form and inlines every call and every ``shard_map``. Inside
-``shard_map``, shapes are those of one device. The data arrive as untrusted JSON.
+The process that runs programs reads the operations from a program's canonical form, and inlines every call and every
+``shard_map``. Inside ``shard_map``, a shape is that of one device's part. The judge gets the operations as JSON, which
+is untrusted.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from grader.wire.frames import BadFrame, dtype_of, json_of
 
 
 def as_list(data: Any) -> list[Any]:
-    """Return the data if it is a list. Raises TypeError."""
+    """Return ``data`` if it is a list. Raises TypeError if not."""
     if not isinstance(data, list):
         raise TypeError("not a list")
     return data
 
 
 def as_dict(data: Any) -> dict[str, Any]:
-    """Return the data if it is a dictionary with string keys. Raises TypeError."""
+    """Return ``data`` if it is a dictionary with string keys. Raises TypeError if not."""
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise TypeError("not a dictionary")
     return data
 
 
 def as_text(data: Any, *, most: int = 300) -> str:
-    """Return the data if it is a string of at most ``most`` characters. Raises TypeError."""
+    """Return ``data`` if it is a string of at most ``most`` characters. Raises TypeError if not."""
     if not isinstance(data, str) or len(data) > most:
         raise TypeError("not a name")
     return data
 
 
 def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
-    """Return the data if it is an integer in the range, by default up to 100 bits. Raises ValueError."""
+    """Return ``data`` if it is an integer from ``least`` to ``most``. Raises ValueError if not."""
     if type(data) is not int or not least <= data <= most:
         raise ValueError(f"{str(data)[:40]} is not a size from {least} to {most}")
     return data
@@ -57,7 +58,7 @@ eight devices at two sizes has 77,000 characters, most of them attributes.
 """
 
 MAX_VALUES = 8 * MAX_OPERATIONS
-# The number of operands of all operations, and of results of all loop bodies and branches, counted together.
+# Limit on the operands of all operations and the results of all loop bodies and branches, counted together.
 MAX_USES = 12 * MAX_OPERATIONS
 MAX_LEVELS = 16  # levels of nested loops and branches
 MAX_SIZE = 1 << 62
@@ -74,8 +75,9 @@ class Value:
     """An array of the program.
 
     Attributes:
-        shape, dtype: inside ``shard_map``, they describe one device's array, and outside, the whole array.
-        parts: the number of equal parts that the array is sharded into; 1 if each device holds the whole ``shape``.
+        shape, dtype: of one device's part inside a ``shard_map``, and of the whole array outside.
+        parts: the number of equal parts into which an array of this ``shape`` is sharded; 1 if each device holds the
+            whole ``shape``.
     """
 
     shape: tuple[int, ...]
@@ -84,7 +86,7 @@ class Value:
 
     @property
     def bytes(self) -> int:
-        """Bytes that one device holds. Each element takes at least one byte."""
+        """Bytes of the array on one device. Each element takes at least one byte."""
         return math.prod(self.shape) * dtype_of(self.dtype).itemsize // self.parts
 
 
@@ -95,7 +97,7 @@ class Communication:
     Attributes:
         kind: one of ``KINDS``.
         groups: device numbers (in mesh order) of each group; for a permute, ``(source, target)`` pairs.
-        axes: mesh axes along which two devices of a group differ. Empty if nothing moves.
+        axes: mesh axes along which two devices of a group differ; empty if no device sends data.
         bytes: size of the collective's input on one device.
     """
 
@@ -119,27 +121,28 @@ class Operation:
     """One operation. Values are indices into ``Operations.values``.
 
     Attributes:
-        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Further
-            names: "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins the parts
-            where ``shard_map`` ends) and "reshard" (moves an array to another layout).
+        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Names
+            from no dialect are "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins
+            the parts where ``shard_map`` ends) and "reshard" (moves an array to another layout).
         operands, results: values. The operands of a ``while`` are the values that the loop carries. Bodies may use
             values from outside the body that are not among the operands.
-        flops: for a matmul or convolution, two for each multiplication with its addition; else 0.
-        precision: for a matmul, the number of passes for 32-bit operands: 1 (default), 3 (high) or 6 (highest); else 1.
+        flops: for a matmul or convolution, its FLOPs (a multiplication and an addition are two); else 0.
+        precision: for a matmul, the number of passes that a bfloat16 matrix unit needs for 32-bit operands: 1 (default
+            precision), 3 (high) or 6 (highest); else 1.
         length: for a sort, the number of elements sorted together; else 0.
         number: for a constant that is one integer, its value; else None.
         direction: for a comparison, one of ``DIRECTIONS``; else "".
         start: for a slice, its first index of dimension 0, if it takes successive indices; else None.
-        entry: whether the operation is a gather that takes one whole entry of dimension 0, or a scatter that replaces
-            one, at the index that is its second operand.
+        entry: True for a gather that takes, or a scatter that replaces, the part of an array at one index of dimension
+            0. The index is the second operand.
         rounds: for a ``while``, how often its body runs; None if the program does not say.
         manual: whether the operation is inside a ``shard_map`` that is manual over every axis, so that shapes are those
             of one device.
         communication: for a collective, its groups, axes and size.
         bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. Regions that a reduction or a
             sort applies to single elements are left out.
-        attributes: all other attributes as text, and the operations in regions that apply to single elements. The text
-            is "" if the request asks for no comparison of programs (``"compared"``).
+        attributes: all other attributes as text, and the operations that a reduction or sort applies to single
+            elements. The text is "" unless the request has the key "compared", for a comparison of two programs.
         file, line: the place in the learner's source, if known.
     """
 
@@ -171,7 +174,7 @@ class Operations:
     main: Body
 
     def walk(self) -> Iterator[Operation]:
-        """Yield every operation in program order, followed by the operations of its bodies."""
+        """Yield all operations in program order: each operation, then the operations in its bodies."""
         stack = [iter(self.main.operations)]
         while stack:
             for found in stack[-1]:
@@ -204,7 +207,7 @@ def _body_to_json(body: Body) -> list[Any]:
 
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
-    """Return the operation without fields that have their value in USUAL."""
+    """Return the operation as JSON, without fields whose value is the usual one (USUAL)."""
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
     found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
@@ -216,15 +219,15 @@ def _operation_to_json(op: Operation) -> dict[str, Any]:
 
 
 def to_text(program: Operations) -> str:
-    """Return the program as JSON text: one string is written, cached and passed on faster than thousands of parts."""
+    """Return the program as JSON text, because one string is faster to cache and to send than thousands of objects."""
     return json.dumps(to_json(program), separators=(",", ":"))
 
 
 def from_text(text: str) -> Operations:
-    """Return the program that ``to_text`` wrote, for data from another process. Raises BadFrame for anything else.
+    """Return the program that ``to_text`` wrote in another process. Raises BadFrame for a text that is no program.
 
-    Equal texts may give one shared object. Many submissions contain equal programs, and parsing is the most expensive
-    work of the judging process.
+    Recent programs are cached, so equal texts may give one shared object. Many submissions contain equal programs, and
+    parsing takes more time than all other work of the judging process.
     """
     return _read(text) if len(text) <= LONGEST_KEPT else _read.__wrapped__(text)
 
@@ -235,7 +238,7 @@ def _read(text: str) -> Operations:
 
 
 def from_json(data: Any) -> Operations:
-    """Return the program that ``to_json`` wrote, for data from another process. Raises BadFrame for anything else."""
+    """Return the program that ``to_json`` wrote in another process. Raises BadFrame for JSON that is no program."""
     try:
         return _OperationsDecoder(data).program()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -244,7 +247,7 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """A decoder of a program's JSON. Each value must be defined once, before it is used."""
+    """A decoder of a program's JSON. It refuses a value that is defined twice, or used before it is defined."""
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)
@@ -302,39 +305,41 @@ class _OperationsDecoder:
     def communication(self, data: Any) -> Communication:
         kind, groups, axes, size = as_list(data)
         if kind not in KINDS or not set(as_list(axes)) <= set(self.mesh):
-            raise ValueError(f"no such collective, {kind!r} over {axes!r}")
+            raise ValueError(f"there is no collective {kind!r} over {axes!r}")
         found = tuple(tuple(as_size(d, most=self.devices - 1) for d in as_list(group)) for group in as_list(groups))
         if kind == "permute" and any(len(pair) != 2 for pair in found):
             raise ValueError("a permute needs pairs")
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:
-        """Record that the value ``number`` is defined, and return the number."""
+        """Record that an operation or body defines the value ``number``, and return the number."""
         at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
-            raise ValueError(f"value {at} is made twice")
+            raise ValueError(f"value {at} is defined twice")
         self.made.add(at)
         return at
 
     def used(self, numbers: Any) -> tuple[int, ...]:
         self.uses += len(as_list(numbers))
         if self.uses > MAX_USES:
-            raise ValueError("values are used too often")
+            raise ValueError(f"values are used more than {MAX_USES:,} times")
         found = tuple(as_size(n, most=len(self.values) - 1) for n in numbers)
         if not self.made.issuperset(found):
-            raise ValueError("a value is used before it is made")
+            raise ValueError("a value is used before it is defined")
         return found
 
 
 def _check_bodies(name: str, operands: int, results: int, bodies: tuple[Body, ...]) -> None:
-    """Raise ValueError if loops and branches have bodies with wrong numbers of arguments or results."""
+    """Raise ValueError if the bodies of a loop or conditional have wrong numbers of arguments or results."""
     about = [(len(body.arguments), len(body.results)) for body in bodies]
     if name == "while":
         fits = operands == results and about == [(operands, 1), (operands, operands)]
     else:
         fits = all(one == (0, results) for one in about) and (not bodies or operands == 1)
     if not fits:
-        raise ValueError(f"a {name} of {operands} operands and {results} results has bodies {about}")
+        raise ValueError(
+            f"a {name} of {operands} operands and {results} results has bodies with wrong (arguments, results): {about}"
+        )
 
 
 def _value(data: Any) -> Value:

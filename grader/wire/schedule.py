@@ -1,8 +1,8 @@
 """A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The runner reads the schedule from the compiled text. For each kernel, the schedule has the compiler's estimate of
-cycles. Collectives have no cycles: only a collective's start and the place where the program waits for its
-result are known. The JSON is untrusted.
+The wing ``chip`` reads the schedule from the text of a program that was compiled for a TPU. For each kernel, the
+schedule has the compiler's estimate of cycles. For a collective there is no such estimate: the schedule only shows
+where it starts and where the program waits for its result. The judge gets the schedule as JSON, which is untrusted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
-MAX_INSTRUCTIONS = 20_000  # instructions that take time; a loop's body counts once
+MAX_INSTRUCTIONS = 20_000  # largest number of instructions; those in a loop count only once
 MAX_LEVELS = 16
 
 
@@ -26,10 +26,11 @@ class Instruction:
 
     Attributes:
         op: "product" (a kernel with a matmul), "kernel" (any other kernel), "collective" (the core waits for its end),
-            "start" and "done" (of a collective that runs beside the core), "loop", "branches" (one branch runs).
-        what: the instruction's kind: "dot_general", "copy", a collective's kind.
-        cycles: for a kernel, the compiler's estimate.
-        bytes: for a kernel without cycles, the bytes that are read and written; else 0.
+            "start" and "done" (of a collective that runs while the core computes), "loop", or "branches" (only one of
+            them runs).
+        what: what the instruction does: "dot_general", "copy", or a collective's kind.
+        cycles: for a kernel, the compiler's estimate of its cycles.
+        bytes: for a kernel without an estimate of cycles, the bytes that it reads and writes; else 0.
         flops: FLOPs of the kernel's matmuls.
         number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
         communication: for "collective" and "start", the groups, axes and size.
@@ -56,17 +57,17 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A compiled program on one device, which represents all devices.
+    """A compiled program, as one device runs it. All devices run equal instructions.
 
     Attributes:
         mesh: axis sizes in order; devices are numbered row-major.
-        instructions: in the order of the compiler.
-        arguments, results, temporaries: bytes on one chip, with the padding of the compiler's layouts.
+        instructions: in the order in which the compiler scheduled them.
+        arguments, results, temporaries: bytes on one chip, including padding.
         aliased: bytes of results that reuse the memory of arguments.
         by: versions of the software that made the schedule, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its canonical form.
         layouts: for each result, each device's part of the whole, in mesh order: start and end along each dimension.
-        added: collectives that the compiler added, as plain data to be parsed; None if they were not counted.
+        added: collectives that the compiler added, as JSON that is not checked yet; None if they were not looked for.
     """
 
     mesh: dict[str, int]
@@ -82,11 +83,11 @@ class Schedule:
 
     @property
     def held(self) -> int:
-        """Bytes that the program needs of a chip's memory."""
+        """Bytes of a chip's memory that the program needs."""
         return self.arguments + self.results + self.temporaries - self.aliased
 
     def walk(self) -> Iterator[Instruction]:
-        """Yield every instruction, followed by the instructions of its bodies."""
+        """Yield all instructions in order: each instruction, then the instructions in its bodies."""
         stack = [iter(self.instructions)]
         while stack:
             found = next(stack[-1], None)
@@ -118,7 +119,7 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def _one_to_json(one: Instruction) -> dict[str, Any]:
-    """Return the instruction without fields that have their value in USUAL."""
+    """Return the instruction as JSON, without fields whose value is the usual one (USUAL)."""
     found: dict[str, Any] = {"op": one.op, "what": one.what}
     found |= {name: getattr(one, name) for name, value in USUAL.items() if getattr(one, name) != value}
     if (c := one.communication) is not None:
@@ -131,7 +132,7 @@ def _one_to_json(one: Instruction) -> dict[str, Any]:
 
 
 def from_json(data: Any) -> Schedule:
-    """Return the schedule that ``to_json`` wrote, for data from another process. Raises BadFrame for anything else."""
+    """Return the schedule that ``to_json`` wrote in another process. Raises BadFrame for JSON that is no schedule."""
     try:
         mesh = {as_text(axis): as_size(size, least=1) for axis, size in as_list(data["mesh"])}
         reading = _Reading(mesh)
@@ -147,13 +148,13 @@ def from_json(data: Any) -> Schedule:
 
 def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     if len(as_list(data)) != devices:
-        raise ValueError("a result needs a layout on all devices")
+        raise ValueError("a result's layout does not have one part for each device")
     return tuple(tuple((as_size(a), as_size(b)) for a, b in as_list(part)) for part in data)
 
 
 @dataclass
 class _Reading:
-    """A decoder of instructions. Each "start" needs one "done" in the same body."""
+    """A decoder of instructions. It refuses a body in which a "start" has no "done"."""
 
     mesh: dict[str, int]
     count: int = 0
@@ -167,7 +168,7 @@ class _Reading:
         for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
-                raise ValueError("a collective needs a number of its own and at least one device")
+                raise ValueError("a collective has no groups, or the number of another collective")
             if one.op in ("collective", "start"):
                 self.numbers.add(one.number)
             if one.op == "start":
@@ -176,17 +177,17 @@ class _Reading:
                 under_way.remove(one.number)
             found.append(one)
         if under_way:
-            raise ValueError("a collective starts and does not end")
+            raise ValueError("a collective has a start and no done")
         return tuple(found)
 
     def one(self, data: Any, level: int) -> Instruction:
         self.count += 1
         if self.count > MAX_INSTRUCTIONS or data["op"] not in OPS:
-            raise ValueError("too many instructions, or an unknown one")
+            raise ValueError("there are too many instructions, or one is of an unknown kind")
         about = data.get("communication")
         bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
-            raise ValueError("an instruction has bodies that its kind does not have")
+            raise ValueError("an instruction of this kind cannot have these bodies")
         return Instruction(
             data["op"],
             as_text(data["what"]),
@@ -205,7 +206,7 @@ class _Reading:
     def communication(self, data: Any) -> Communication:
         kind, groups, axes, size = as_list(data)
         if kind not in KINDS or not set(as_list(axes)) <= set(self.mesh):
-            raise ValueError(f"no such collective, {kind!r} over {axes!r}")
+            raise ValueError(f"there is no collective {kind!r} over {axes!r}")
         most = math.prod(self.mesh.values()) - 1
         found = tuple(tuple(as_size(d, most=most) for d in as_list(group)) for group in as_list(groups))
         if not found or any(not group or (kind == "permute" and len(group) != 2) for group in found):

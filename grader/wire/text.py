@@ -1,4 +1,4 @@
-"""Error texts in one line that is equal on every machine, and corrections of misspelt names."""
+"""Shorten error texts to one line that is equal on every machine, and suggest corrections of misspelt names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ MAX_MESSAGE = 600
 
 
 def one_line(error: BaseException) -> str:
-    """Return the first paragraph of an error's text, shortened, without addresses and folders, which vary.
+    """Return the first paragraph of an error's text on one line, without memory addresses and folders, which vary.
 
-    If the first paragraph only introduces the rest ("... can't be inferred given the mesh:"), the rest is included.
+    A long line is cut off. If the first paragraph ends in a colon ("... can't be inferred given the mesh:"), the
+    paragraphs after it are included.
     """
     try:
         text = str(error)
@@ -22,17 +23,17 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
-    if first.endswith(":"):  # leave out JAX's paragraph about the mesh, which the report shows already
+    if first.endswith(":"):  # but leave out JAX's paragraph about the mesh, because the report shows the mesh
         others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
         first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
-    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # remove the place in the grader's code that JAX's message names
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # remove a file of the grader that JAX's message names
     text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
 
 def describe_load(fault: dict[str, Any]) -> str:
-    """Return a text such as ``cell 3 stopped at line 2: NameError: ...``."""
+    """Say why a learner's cell or file stopped: ``cell 3 stopped at line 2: NameError: ...``."""
     at = f" at line {fault['line']}" if fault["line"] else ""
     if fault.get("kind") == "absent":
         return f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where this is graded"
@@ -40,18 +41,21 @@ def describe_load(fault: dict[str, Any]) -> str:
 
 
 def crash_reason(stderr: str) -> str:
-    """Return the end of XLA's error output in one line, without addresses, for the staff's review."""
+    """Return the last line about an error in what XLA wrote to standard error, without addresses; for the staff."""
     lines = [s for s in stderr.splitlines() if s.strip()]
     last = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
     return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(last))[:200]
 
 
 def without_marks(text: str) -> str:
-    """Replace names such as ``by_hand_...``, which differ between processes, by "collective" in a message from XLA."""
+    """Replace the grader's names such as ``by_hand_...`` by "collective" in a message from XLA.
+
+    The names differ between processes.
+    """
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 
 def closest(name: str, names: Iterable[str], cutoff: float) -> str | None:
-    """Return the name that was probably meant, or None if none is as similar as ``cutoff`` (0 to 1)."""
+    """Return the most similar of ``names``; None if none has a similarity of at least ``cutoff`` (0 to 1)."""
     close = difflib.get_close_matches(name, list(names), 1, cutoff)
     return close[0] if close else None

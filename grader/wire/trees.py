@@ -1,6 +1,7 @@
-"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten a tree in one order.
+"""Trees: nested dicts, lists and tuples of leaves, like the trees of ``jax.tree``.
 
-The keys of dicts are strings in sorted order, as in ``jax.tree``.
+The keys of dicts are strings. The grader and the process that runs learner code list the leaves of a tree in equal
+order. A dict's branches are in the order of its sorted keys, as in ``jax.tree``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from grader.wire.frames import is_spec
 
 
 class Misfit(Exception):
-    """A value does not have the expected tree: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
+    """A value does not have the expected branches: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
 
 
 def is_tree(value: Any) -> bool:
@@ -26,14 +27,14 @@ def branches(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
-    """Return every leaf with its name: ``{"w1": [a]}`` named ``params`` has the leaf ``params['w1'][0]``."""
+    """Return a pair (name, leaf) for every leaf: ``{"w1": [a]}`` named ``params`` has ``("params['w1'][0]", a)``."""
     if not is_tree(tree):
         return [(name, tree)]
     return [leaf for key, part in branches(tree) for leaf in leaves(part, f"{name}[{key!r}]")]
 
 
 def flat(tree: Any) -> list[Any]:
-    """Return the leaves without names."""
+    """Return the leaves of a tree, without their names."""
     return [leaf for _, leaf in leaves(tree)]
 
 
@@ -58,16 +59,19 @@ def mapped(fn: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def named(tree: Any, name: str) -> Any:
-    """Return the tree with each leaf replaced by its name."""
+    """Return the tree with each leaf replaced by the name that ``leaves`` gives it."""
     return rebuilt(tree, [leaf for leaf, _ in leaves(tree, name)])
 
 
 def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
-    """Return the parts of ``found`` at the leaves of ``like``, in order. A list may replace a tuple.
+    """Return the leaves of ``found``, in order, if it has the branches of the tree ``like``.
+
+    A list and a tuple of equal lengths count as equal.
 
     Args:
-        prefix: a leaf of ``found`` may stand for all leaves below its place, like one spec for a tree.
-        at: the place of ``found`` and of ``like`` in their trees, for the message.
+        prefix: if True, ``found`` may have a leaf where ``like`` has a tree, such as one spec for several arrays. The
+            leaf is then returned once for each leaf of that tree.
+        at: the place of ``found`` and ``like`` in a larger tree, for the message.
 
     Raises:
         Misfit: ``found`` has other branches than ``like``.
@@ -91,7 +95,7 @@ def _has_branches_of(found: Any, like: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return a description: ``a tuple of 2``, ``a dict of 'w1' and 'w2'``, ``one array``."""
+    """Return a description of a value for messages: ``a tuple of 2``, ``a dict of 'w1', 'w2'`` or ``one array``."""
     if value is None:
         return "None"
     if isinstance(value, Mapping):
@@ -102,7 +106,7 @@ def kind_of(value: Any) -> str:
 
 
 def shown(tree: Any) -> str:
-    """Return a tree of names in readable form: ``(loss, {'w1', 'w2'})``."""
+    """Return a tree of names as text for messages: ``(loss, {'w1', 'w2'})``."""
     if isinstance(tree, Mapping):
         parts = [f"{key!r}: {shown(part)}" if is_tree(part) else repr(key) for key, part in branches(tree)]
         return "{" + ", ".join(parts) + "}"

@@ -143,8 +143,8 @@ def test_learners_get_timing_calls_without_the_hidden_sizes(tmp_path: Path) -> N
         ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
         ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: `dims` gives sizes of I, `hidden_dims` of I, J: both must name the same dimensions"),
         ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "exercise.timing has a mesh of x and y, and its call has a mesh of x: name the same axes in the same order"),
-        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J has size 3 when judged and 32768 when timed: choose a judged size with a prime factor larger than 5 (the number of devices) that no other dimension has, such as 7"),
-        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J has size 5 when judged and 32768 when timed: choose a judged size with a prime factor larger than 5 (the number of devices) that no other dimension has, such as 7"),
+        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J has size 3 in the judged call and 32768 in the timing call: in the judged call, choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
+        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J has size 5 in the judged call and 32768 in the timing call: in the judged call, choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
     ],
 )  # fmt: skip
 def test_a_wrong_timing_declaration_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:

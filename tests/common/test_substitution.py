@@ -43,9 +43,9 @@ def test_an_unchanged_dimension_needs_no_prime() -> None:
 @pytest.mark.parametrize(
     ("small", "told"),
     [
-        ({"B": 6, "D": 13}, "the dimension B has size 6 when judged and 512 when timed: choose a judged size with a prime factor larger than 8 (the number of devices) that no other dimension has, such as 11"),
-        ({"B": 26, "D": 13}, "the dimension B has size 26 when judged and 512 when timed: choose a judged size with a prime factor larger than 8 (the number of devices) that no other dimension has, such as 11"),
-        ({"B": 7, "D": 11}, "the dimension B has size 7 when judged and 512 when timed: choose a judged size with a prime factor larger than 8 (the number of devices) that no other dimension has, such as 13"),
+        ({"B": 6, "D": 13}, "the dimension B has size 6 in the judged call and 512 in the timing call: in the judged call, choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 11"),
+        ({"B": 26, "D": 13}, "the dimension B has size 26 in the judged call and 512 in the timing call: in the judged call, choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 11"),
+        ({"B": 7, "D": 11}, "the dimension B has size 7 in the judged call and 512 in the timing call: in the judged call, choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 13"),
     ],
 )  # fmt: skip
 def test_an_ambiguous_dimension_is_reported_with_a_possible_prime(small: dict[str, int], told: str) -> None:
@@ -59,5 +59,5 @@ def test_substitution_also_replaces_mesh_axes() -> None:
     assert (sizes.of(5), sizes.of(11), sizes.of(55)) == (256, 4096, 256 * 4096)
     assert sizes.ratios[5] == Fraction(256, 5)
     for mesh in ({"x": 4, "y": 1}, {"x": 3, "y": 3}):
-        with pytest.raises(Ambiguous, match=r"choose a prime judged size that no other axis has, such as 3 or 5"):
+        with pytest.raises(Ambiguous, match=r"choose a prime size that no other axis has, such as 3 or 5"):
             substitution({}, {}, mesh, {"x": 256, "y": mesh["y"]})

@@ -225,7 +225,7 @@ def test_an_ordinary_call_needs_a_slice_for_its_timeline() -> None:
     expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4", work=ordinary.clock(on="v5e:2x4").products / 1e12)
     with pytest.raises(ValueError, match="name the slice, as in on="):
         ordinary.clock()
-    with pytest.raises(ValueError, match="there is no program for a timeline"):
+    with pytest.raises(ValueError, match="there is no program whose timeline could be computed"):
         _ = Seen({}).timeline
 
 

@@ -110,7 +110,7 @@ def test_between_takes_the_budget_that_a_statement_names() -> None:
     assert (budget, budget.right, budget.wrong) == (115, 100, 200)
     assert between(6, 12, at=6) == 6
     for outside in (99, 200, math.nan):
-        with pytest.raises(ValueError, match=r"between\(100, 200\): at=.* is not between these numbers"):
+        with pytest.raises(ValueError, match=r"between\(100, 200\): at=.* is not between 100 and 200"):
             between(100, 200, at=outside)
 
 

@@ -116,7 +116,7 @@ FAKES = {
     "fewer rounds": (RING.replace("range(3)", "range(1)"), "the timed program has unshard of float32[4096, 8192] where the judged program has collective_permute of float32[11, 52]"),
     "another direction": (
         RING.replace('"x", RING', '"x", [(j, i) for i, j in RING]'),
-        "collective_permute goes between other devices than in the judged program",
+        "collective_permute communicates between other devices than in the judged program",
     ),
     "narrow operands": (
         RING.replace("    total = a @ w", "    a, w = a.astype(jnp.int8), w.astype(jnp.int8)\n    total = a @ w"),
@@ -124,7 +124,7 @@ FAKES = {
     ),
     "a narrow result": (
         RING.replace("    return total", "    return total * 1").replace("a @ w\n    for", "jnp.dot(a, w, preferred_element_type='bfloat16')\n    for"),
-        "dot_general makes bfloat16, in the judged program float32",
+        "dot_general returns bfloat16, in the judged program float32",
     ),
     "another precision": (
         RING.replace("a @ w\n    for", "jnp.dot(a, w, precision='highest')\n    for"),
@@ -151,9 +151,9 @@ def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None
     honest = SLICED.format("a.shape[0]", "a.shape[1]", "a.shape[1]", "w.shape[1]")
     assert compared(program, honest) is None
     for shrunk, told in (
-        (SLICED.format("11", "a.shape[1]", "a.shape[1]", "w.shape[1]"), "has 11 where the judged program has 11, which stands for 4,096"),
-        (SLICED.format("a.shape[0]", "52", "52", "w.shape[1]"), "has 52 where the judged program has 52, which stands for 2,048"),
-        (SLICED.format("a.shape[0]", "1", "1", "w.shape[1]"), "has 1 where the judged program has 52, which stands for 2,048"),
+        (SLICED.format("11", "a.shape[1]", "a.shape[1]", "w.shape[1]"), "has 11 where the judged program has 11, so 4,096 is expected here"),
+        (SLICED.format("a.shape[0]", "52", "52", "w.shape[1]"), "has 52 where the judged program has 52, so 2,048 is expected here"),
+        (SLICED.format("a.shape[0]", "1", "1", "w.shape[1]"), "has 1 where the judged program has 52, so 2,048 is expected here"),
     ):  # fmt: skip
         found = compared(program, honest, shrunk)
         assert found is not None and told in found.message
@@ -170,7 +170,7 @@ def local(a, w):
     found = compared(program, text.format("a.shape[0]"), text.format("11"))
     assert (
         found is not None
-        and found.message == "dynamic_slice has 11 where the judged program has 11, which stands for 4,096"
+        and found.message == "dynamic_slice has 11 where the judged program has 11, so 4,096 is expected here"
     )
 
 
@@ -221,7 +221,7 @@ def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -
     found = compared(program, loop.format("a.shape[0]"), loop.format("11"))
     assert (
         found is not None
-        and found.message == "the loop's rounds are 11, in the judged program 11, which stands for 4,096"
+        and found.message == "the loop has 11 rounds, in the judged program 11, so 4,096 is expected here"
     )
     assert found.line == 10 and found.file == "a.py"
 
@@ -251,7 +251,7 @@ def local(a, w):
     judged = program(loop.format(1), small, {"x": 5})
     assert difference(judged, program(loop.format(1), large, {"x": 256}), sizes) is None
     found = difference(judged, program(loop.format(200), large, {"x": 256}), sizes)
-    assert found is not None and found.message == "the loop's rounds are 56, in the judged program 4"
+    assert found is not None and found.message == "the loop has 56 rounds, in the judged program 4"
 
 
 @pytest.mark.parametrize("devices", [2, 3])
@@ -284,7 +284,7 @@ def test_a_collective_between_other_devices_on_a_larger_mesh_is_found(
     judged = program(honest, small, {"x": 5})
     assert difference(judged, program(honest, large, {"x": 256}), sizes) is None
     found = difference(judged, program(fake, large, {"x": 256}), sizes)
-    assert found is not None and "goes between other devices" in found.message
+    assert found is not None and "communicates between other devices" in found.message
 
 
 def test_a_backward_ring_permute_matches_for_2_and_256_devices(program: Callable[..., Operations]) -> None:

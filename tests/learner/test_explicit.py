@@ -75,7 +75,7 @@ def test_the_compiler_adds_the_collectives_that_types_require(
 
 def test_a_result_with_unreduced_axes_is_refused(explicit: Callable[..., Traced]) -> None:
     header = run(explicit(PRODUCT.format("P(None, None, unreduced={'x'})"), A, B), *drawn(A, B))
-    assert "is a sum over them missing?" in header["fault"]["message"]
+    assert "is a sum over the devices missing?" in header["fault"]["message"]
 
 
 def test_a_learner_sees_the_types(explicit: Callable[..., Traced]) -> None:

@@ -72,7 +72,7 @@ def test_an_unreduced_result_is_the_learners_fault() -> None:
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
     header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
     words = {
-        "refused": "is a sum over them missing?",
+        "refused": "is a sum over the devices missing?",
         "compile": "XLA cannot compile it",
     }  # JAX before 0.11, since
     assert words[header["fault"]["kind"]] in header["fault"]["message"]
@@ -262,7 +262,7 @@ def test_results_that_are_too_large_are_refused(traced: Callable, monkeypatch: p
     monkeypatch.setattr(execution, "MAX_OUTPUT", 8 * 128 - 1)
     made = traced("def f(a, *, mesh):\n    return a\n", normal(8, 4))
     reason = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
-    assert reason == "the results are larger than 64 MiB over all devices and runs"
+    assert reason == "the results of all devices and runs together are larger than 64 MiB"
 
 
 def test_a_sharded_result_counts_once(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_all_results_together_stay_below_the_limit(monkeypatch: pytest.MonkeyPat
     a = np.full(4, 3, np.float32)
     assert "outputs" in execution.execute(ask(2, [[0, 0], [0, 1]]), program(), [[a, a]])[0]
     header, _ = execution.execute(ask(3, [[0, 0], [0, 1]]), program(), [[a, a]])
-    assert header["fault"]["message"].startswith("the results are larger than")
+    assert header["fault"]["message"].startswith("the results of all devices and runs together")
 
 
 def test_arguments_after_a_step_are_results_or_fresh() -> None:

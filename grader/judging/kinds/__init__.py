@@ -1,4 +1,4 @@
-"""Kinds of answers. The class of a kind describes, reads, compares and shows answers of this kind."""
+"""Kinds of answers, such as numbers and choices. Each kind has a class that reads, compares and shows its answers."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -17,7 +17,7 @@ LETTERS = string.ascii_uppercase
 
 @dataclass(frozen=True)
 class ChoiceKind(AnswerKind[str, str]):
-    """A choice; ``options`` maps keys to texts, in the learner's order."""
+    """A choice; ``options`` maps each option's key to its text, in the order in which the learner sees them."""
 
     options: Mapping[str, str]
 
@@ -26,7 +26,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Return the kind with the options' texts filled in. Raises the exceptions of ``AnswerKind.of``."""
+        """Return a ChoiceKind with parameters filled into the options. Raises the exceptions of ``AnswerKind.of``."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
@@ -73,7 +73,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
-        """Return the key of the option that an answer ``b``, ``(b)`` or ``b: text of the option`` names, or None."""
+        """Return the key of the option that an answer names as ``b``, ``(b)`` or ``b: text of the option``, or None."""
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]
@@ -82,7 +82,11 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the keys of options with this text, else the key with it, else keys of options that begin with it."""
+        """Return the keys of all options that ``text`` may mean.
+
+        They are the options with this text; if there are none, the option whose key is this text; if there is none, the
+        options whose texts begin with it.
+        """
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]
@@ -105,4 +109,4 @@ class ChoiceKind(AnswerKind[str, str]):
 
 
 def _plain(text: str) -> str:
-    return plain_name(text.replace("`", "")).rstrip(".!")  # learners need not copy backticks
+    return plain_name(text.replace("`", "")).rstrip(".!")  # so learners need not copy backticks

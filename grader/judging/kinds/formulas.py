@@ -1,4 +1,4 @@
-"""Answers that are a formula. Two formulas are equal if their values agree at the drawn points."""
+"""Answers that are a formula. Two formulas count as equal if their values agree at points drawn for the symbols."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Evaluated:
 class FormulaKind(AnswerKind[Evaluated, Evaluated]):
     """A formula. ``symbols`` maps each symbol to the values to draw from.
 
-    ``want`` evaluates an author's text. A confined process evaluates a learner's text, and ``read`` gets the answer of
-    that process: ``{"formula": text, "values": [...]}``, or ``{"problem": reason}``.
+    ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula and returns
+    ``{"formula": text, "values": [...]}`` or ``{"problem": reason}``, which ``read`` gets.
     """
 
     symbols: Mapping[str, Sequence[float]]

@@ -20,14 +20,15 @@ UNKNOWN = "not right, and no known misconception leads to it"
 
 
 class AnswerKind(ABC, Generic[Want, Given]):
-    """One kind of answer: asks for, reads, compares and shows answers.
+    """A kind of answer: tells learners how to answer, and reads, compares and shows answers.
 
-    A *want* is the right answer: the value of an author's function after validation. A *given* is a learner's answer
-    after ``read``. Texts about a wrong answer never reveal the right answer.
+    A *want* is an answer of an author's function, checked and converted by the method ``want``: the right answer, or
+    that of a misconception. A *given* is a learner's answer, converted by the method ``read``. Texts about a wrong
+    answer never reveal the right answer.
 
     Attributes:
         name: the kind's name in reports and declarations: "number" for ``exercise.number``.
-        valid: a valid answer in a few words, such as "PartitionSpec".
+        valid: what an answer must be, in a few words, such as "PartitionSpec"; for messages.
         by_a_person: True if a person gives the points.
     """
 
@@ -38,10 +39,10 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @classmethod
     @abstractmethod
     def of(cls, answer: Any, drawn: Mapping[str, Any], rtol: float) -> Self:
-        """Return the kind that reads and judges answers to a question.
+        """Return an object of this class that reads and judges answers to a question.
 
         Args:
-            answer: the question's declaration, such as ``Spec``.
+            answer: the author's declaration of the answer, such as a ``Spec``.
             drawn: the parameters drawn for a learner.
             rtol: the relative tolerance of numbers in answers.
 
@@ -69,26 +70,30 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def read(self, raw: Any) -> Given:
-        """Read a learner's answer, given as plain JSON. Raises only BadAnswer, for any ``raw``."""
+        """Read a learner's answer, given as plain JSON. Raises BadAnswer, and no other error, for any ``raw``."""
 
     def is_empty(self, raw: Any) -> bool:
         """Return True if the question is not answered yet."""
         return is_blank(raw)
 
     def distance(self, given: Given, want: Want) -> float | None:
-        """Return how far ``given`` is from ``want`` if they count as equal, else None."""
+        """Return the distance of ``given`` from ``want`` if the two count as equal, else None."""
         return 0.0 if given == want else None
 
     def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
-        """Return True if ``given`` has parts, and each part equals the corresponding part of ``want`` or ``other``."""
+        """Return True if ``other``, a misconception's answer, explains all wrong parts of ``given``.
+
+        Each part of ``given`` must equal that part of ``want`` (the right answer) or of ``other``. Answers without
+        parts give False.
+        """
         return False
 
     def share(self, given: Given, want: Want) -> float:
-        """Return the part of the points that a wrong answer earns."""
+        """Return the fraction, from 0 to 1, of the points that the wrong answer ``given`` earns."""
         return 0.0
 
     def are_close(self, one: Want, other: Want) -> bool:
-        """Return True if one answer could count as equal to both ``one`` and ``other``."""
+        """Return True if some learner's answer could count as equal to ``one`` and also to ``other``."""
         return one == other
 
     @abstractmethod
@@ -97,14 +102,14 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def read_as(self, given: Given) -> str:
-        """Return a learner's answer as text, to show the learner how the grader read the answer."""
+        """Return a learner's answer as text, which shows the learner how the grader understood the answer."""
 
     def written(self, want: Want) -> str:
-        """Return an answer in a form that a learner may write. ``read`` turns the text back into an equal answer."""
+        """Return the answer ``want`` as a learner could write it, so that ``read`` gives an equal answer."""
         return self.shown(want)
 
     def raw(self, text: str) -> Any:
-        """Convert a text from ``written`` to the JSON value that ``read`` takes."""
+        """Convert a text that ``written`` returned to the JSON value that ``read`` takes."""
         return text
 
     def misfit(self, given: Given) -> str:
@@ -112,12 +117,12 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return ""
 
     def why(self, given: Given, want: Want) -> str:
-        """Return the likely reason why an answer is wrong."""
+        """Return a text for the learner: the likely reason why the answer ``given`` is wrong."""
         return UNKNOWN
 
 
 def is_blank(raw: Any) -> bool:
-    """Return True for None and for text of only white space."""
+    """Return True for None, and for a text that is empty or has only white space."""
     return raw is None or (isinstance(raw, str) and not raw.strip())
 
 
@@ -131,11 +136,14 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
 
 
-_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # the texts are Markdown, not HTML
+_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # texts are Markdown
 
 
 def filled_in(text: str, params: Mapping[str, Any]) -> str:
-    """Fill in a template. Raises jinja2.TemplateError if the text is no template or a parameter does not exist."""
+    """Fill ``params`` into the template ``text``.
+
+    Raises jinja2.TemplateError if the text is not a valid template or names a parameter that does not exist.
+    """
     return _template(text).render(**params).strip()
 
 

@@ -102,10 +102,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.
 
-        A reason names a power of 1000, or kB and KiB, only if the numbers in the question cannot explain the factor
-        between the learner's answer and the right answer. No reason mentions a factor of 8, which may come from the
-        bits in a byte, but also from 2·4 or an axis of size 8. If the answer is a count, its size alone gives no advice
-        about units.
+        A wrong answer may be off by a power of 1000, or by the factor between kB and KiB. The reason says so only if
+        the numbers in the question cannot explain this factor. No reason mentions a factor of 8, which may come from
+        the bits in a byte, but also from 2·4 or an axis of size 8. For plain numbers and numbers of tokens, which
+        rarely have a wrong unit, no other reason says how far off the answer is.
         """
         got = answer.value
         if got <= 0:
@@ -127,8 +127,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         return "not right: off by a factor of 1000 or more, so look at the units first"
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:
-        """Return True if a factor is close to a power of ``base`` and the question's numbers do not explain the
-        factor."""
+        """Return True if ``factor`` is close to a power of ``base`` and the question's numbers do not explain it."""
         powers = (base**k for k in (1, -1, 2, -2, 3, -3, 4, -4))
         near = [abs(factor / power - 1) for power in powers if is_close(factor, power, rtol)]
         return bool(near) and not self._of_the_question(factor, min(near) + EXACT)
@@ -136,7 +135,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a·b, a/b or 1/(a·b) for two of the question's numbers a and b.
 
-        The question's numbers are small counts, the drawn numbers, and the drawn numbers plus or minus 1.
+        The question's numbers are 1 to 8, the numbers drawn for the question, and the drawn numbers plus or minus 1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)

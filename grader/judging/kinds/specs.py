@@ -1,6 +1,7 @@
-"""Answers that are a PartitionSpec: P("x", None) equals P("x"), but P(("x", "y")) differs from P(("y", "x")).
+"""Answers that are a PartitionSpec.
 
-Answers with different unreduced axes differ: P("x", unreduced={"y"}) differs from P("x").
+P("x", None) counts as equal to P("x"), but P(("x", "y")) differs from P(("y", "x")). The unreduced axes must also be
+equal, so P("x", unreduced={"y"}) differs from P("x").
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
             value = literal(f"({inside.rstrip(',')},)" if inside else "()")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
-        alone = value[0] if len(value) == 1 else None  # the whole spec may be one tuple or list: "('x', None)"
+        alone = value[0] if len(value) == 1 else None  # a learner may write the whole spec as a tuple: "('x', None)"
         return list(alone if not found and isinstance(alone, tuple | list) else value), unreduced
 
     def _layout(self, spec: list[Any], unreduced: list[Any]) -> Layout:

@@ -129,7 +129,7 @@ class TableKind(AnswerKind[Wants, Givens]):
         return "; ".join(lines)
 
     def _row(self, row: str, cells: Any) -> dict[str, Any]:
-        """Return the cells of one row by column."""
+        """Return the cells of one row of a learner's answer, keyed by the names of the columns."""
         if isinstance(cells, str) and len(self.columns) > 1:
             cells = self._parsed_cells(cells)
         if len(self.columns) == 1 and not isinstance(cells, list) and not (isinstance(cells, dict) and "dict" in cells):
@@ -140,7 +140,7 @@ class TableKind(AnswerKind[Wants, Givens]):
     # text
 
     def _parsed(self, text: str) -> Any:
-        """Parse a text into lists and dicts, in the JSON form of answers."""
+        """Parse a table that is written as text into lists and dicts, in the JSON form of answers."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:
@@ -154,7 +154,7 @@ class TableKind(AnswerKind[Wants, Givens]):
         return {"dict": pairs}
 
     def _parsed_row(self, line: str) -> tuple[str, Any] | None:
-        """Return a row's name and cells; None for a line of headings."""
+        """Return the name and the cells of the row in a line of text; None if the line has the columns' names."""
         name, _, rest = line.strip().strip("|").partition("|") if "|" in line else line.partition(":")
         if [plain_name(cell) for cell in rest.split("|")][: len(self.columns)] == [plain_name(c) for c in self.columns]:
             return None
@@ -176,7 +176,14 @@ def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
-    """Return the values by name. A dict's keys are names; a list's values are in the order of ``names``."""
+    """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``.
+
+    Args:
+        raw: a learner's table or row, as a JSON dict or list.
+        names: the names of the rows or columns.
+        what: "row" or "column", for messages.
+        where: the beginning of a message.
+    """
     if isinstance(raw, list):
         if len(raw) != len(names):
             raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")

@@ -72,7 +72,7 @@ class CodeKind(WrittenKind):
 
     @property
     def asked(self) -> Sequence[str]:
-        return [f"Answer with your code of {self.task}: the staff reads it and gives points. Write nothing here."]
+        return [f"The answer is your code of {self.task}: the staff reads it and gives points. Write nothing here."]
 
     def read_as(self, given: str) -> str:
         return f"your code of {self.task}"

@@ -53,5 +53,5 @@ def heat(u, *, mesh, k):
 # Question heat_clear [your code of heat]
 # Write `heat` so that another student understands it without your help.
 #
-# Answer with your code of heat: the staff reads it and gives points. Write nothing here.
+# The answer is your code of heat: the staff reads it and gives points. Write nothing here.
 heat_clear = None  # the grader takes it
