@@ -21,9 +21,9 @@ The sharding of two operands decides what their einsum costs. A letter that both
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-*In the same way* means that both tuples have the same axes in the same order. A kept letter may be cut in one operand
-only. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of` returns
-the axes of an entry as a tuple.
+*In the same way* means that both tuples have the same axes in the same order. It is no conflict if only one operand
+cuts a kept letter. Every letter is in the output or in both operands, and no operand has a letter twice. The given
+`axes_of` returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -90,9 +90,9 @@ how_many_shardings = None  # TODO: your answer
 # | case | what it takes |
 # |---|---|
 # | `"illegal"` | JAX refuses it |
-# | 4 | gather an operand first |
-# | 3 | sum afterwards |
-# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (C2) |
+# | 4 | an all-gather of one operand first |
+# | 3 | a sum over devices afterwards |
+# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
 # | 1 | nothing; slicing an operand that is whole is free |
 #
 # **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.

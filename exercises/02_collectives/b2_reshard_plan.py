@@ -1,7 +1,7 @@
 """# B2 From one layout to another
 
-Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
-more when the block is larger.
+Devices change an array's layout by a short program of collectives. Several programs can end in the same layout. Their
+costs differ, because a step costs more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
@@ -100,8 +100,8 @@ reshard_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# The order matters: cut early and gather late. Some changes of layout have a still cheaper plan, which slices along an
-# axis of copies and gathers along it again.
+# The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. It slices along an axis
+# along which devices hold copies, and later gathers along this axis again.
 #
 # **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 #

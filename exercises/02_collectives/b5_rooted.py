@@ -29,8 +29,8 @@ and masks its data.
 | `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 |
 | `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 |
 
-Each body is also checked for another root. A sum to which only the root contributes is the root's value: mask with
-`jnp.where`, then add. Devices that are not the root may send zeros.
+The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
+with `jnp.where`, then add. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
@@ -95,8 +95,8 @@ rooted_scatter_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# The bytes above are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
-# root sends data.
+# The bytes above are more than MPI sends. All devices run one program here, so in a broadcast or a scatter all devices
+# but the root send zeros.
 #
 # **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 # broadcast from the host that read it. Metrics are reduced to the host that logs them.

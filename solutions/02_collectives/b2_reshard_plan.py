@@ -1,7 +1,7 @@
 """# B2 From one layout to another
 
-Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
-more when the block is larger.
+Devices change an array's layout by a short program of collectives. Several programs can end in the same layout. Their
+costs differ, because a step costs more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
@@ -40,8 +40,8 @@ all-gather and a slice send 0.75 MB.
 
 ## Going further
 
-The order matters: cut early and gather late. Some changes of layout have a still cheaper plan, which slices along an
-axis of copies and gathers along it again.
+The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. It slices along an axis
+along which devices hold copies, and later gathers along this axis again.
 
 **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 
@@ -91,7 +91,7 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 @exercise.function(
     hints=[
         "Take one axis of the mesh at a time: what does it cut in src, and what in dst? Then think about the order of the steps.",
-        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. run_plan gives the bytes of each order that works: take the cheapest.",
+        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of the others: take the cheapest.",
         "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
     ]
 )

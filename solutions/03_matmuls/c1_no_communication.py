@@ -29,7 +29,7 @@ whole rows of `A` and whole columns of `B`. So it can compute its block of `C` a
 | no collective | not even one that the compiler adds | 0 bytes |
 | inside `shard_map` each device multiplies only for its own block of C | at most its share of 2·I·J·K FLOPs | 3840 FLOPs |
 
-The matmul must be in the body of `shard_map`. One mesh has y=1.
+The matmul must be in the body of `shard_map`. One of the grader's meshes has y=1.
 
 **Symbols.** I, J, K: dimensions of the matmul. X, Y, Z: sizes of the mesh axes x, y, z.
 

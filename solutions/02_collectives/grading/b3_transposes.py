@@ -106,7 +106,7 @@ def shift_t_traffic(seen):
 @exercise.misconception(
     of=all_gather_t,
     fails=all_gather_t_value,
-    breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of their cotangents"],
+    breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of the copies' cotangents"],
 )
 def all_gather_t_mean(y):
     """You took the mean. Add the cotangents of the copies. If you want a mean, take it in the loss."""
@@ -146,7 +146,7 @@ def all_gather_t_by_all_to_all(y):
 
 
 @exercise.misconception(
-    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | JAX does not make it"
+    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | you call the collective"
 )
 def all_gather_t_by_linear_transpose(y):
     """You let JAX transpose the all-gather. Call the collective of the backward pass yourself."""
@@ -155,7 +155,7 @@ def all_gather_t_by_linear_transpose(y):
 
 
 @exercise.misconception(
-    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | JAX does not make it"
+    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | you call the collective"
 )
 def all_reduce_t_by_vjp(y):
     """You let JAX transpose the all-reduce. Call the collective of the backward pass yourself."""
