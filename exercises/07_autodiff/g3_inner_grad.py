@@ -9,8 +9,8 @@ per-device function. The result depends on the type of w:
 | `check_vma=True` | equal on all devices | already **summed** over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
-Row 2 follows from the types. JAX casts w where it is combined with rows that vary, and the transpose of that cast is a
-psum.
+Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
+cast is a psum.
 
 ```
            x0      x1      x2      x3       rows of their own
@@ -41,7 +41,7 @@ it gets.
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the mean over all rows | 3 |
+| value | the gradient of the mean over all rows | 3, as in the picture |
 | what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.

@@ -4,8 +4,8 @@ Every device holds all weights and its own rows of the batch. An all-reduce adds
 devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
 result without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
-  over real rows.
+- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
+  mean over all real rows.
 - **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
 ```
@@ -92,7 +92,8 @@ ddp_unhidden = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** PyTorch calls it `DistributedDataParallel`. Trainers of language models have divided the loss by
-# the number of tokens on each device or in each micro-batch. The loss looked right, but short sequences counted too much.
+# **In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. Some training programs for language
+# models divided the loss by the number of tokens on each device or in each micro-batch. The loss looked right, but short
+# sequences counted too much.
 #
 # **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.

@@ -41,8 +41,8 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
-**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 ·
-3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 · 3/4 · 240
+= 360 bytes. Both passes send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 Check your work: shardlings check h5_tensor_parallel
 For all exercises of this module: README.md, or shardlings show 08_training

@@ -60,7 +60,7 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Write down the arithmetic time and the communication time of each strategy. Which array does each strategy send, and of which shape?",
+        "Write down the arithmetic time and the communication time of each strategy. Which array does each strategy send, and what is its shape?",
         "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
         "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second = the same for strategy 2. Compare the two times.",
     ]

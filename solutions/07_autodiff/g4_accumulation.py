@@ -1,14 +1,14 @@
 """# G4 Many micro-batches, one all-reduce
 
-A step's rows come as M micro-batches, so a device holds the activations of one at a time. The step's gradient is
-the sum over micro-batches and devices. One sum over devices, after the loop, is enough.
+A step's rows come as M micro-batches, so a device holds the activations of only one micro-batch at a time. The step's
+gradient is the sum over micro-batches and devices. One sum over devices, after the loop, is enough.
 
 ```
-   all-reduce where it arises            all-reduce where it is needed
+   all-reduces (R) in each micro-batch   one all-reduce (R) after the loop
    micro 1  layer 3 R  2 R  1 R          micro 1  layer 3   2   1
    micro 2  layer 3 R  2 R  1 R          micro 2  layer 3   2   1
    micro 3  layer 3 R  2 R  1 R          micro 3  layer 3   2   1
-            +  9 small ones, M times the bytes            +  R   once
+            9 R, with M times the bytes           1 R
 ```
 
 **Write** `accumulate(ws, xs, *, mesh)`. `loss` is given; it is a sum over rows. The mesh has Explicit axes.

@@ -39,8 +39,8 @@ Allowed: y and dx may travel in one all-reduce.
 
 **Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 
-**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
-720.
+**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360 bytes. Both passes
+together send 720 bytes.
 
 ## Going further
 

@@ -5,8 +5,8 @@ Every device holds all weights and its own rows of the batch. An all-reduce adds
 devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
 result without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
-  over real rows.
+- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
+  mean over all real rows.
 - **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
 ```
@@ -48,8 +48,9 @@ for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
 ## Going further
 
-**In real systems.** PyTorch calls it `DistributedDataParallel`. Trainers of language models have divided the loss by
-the number of tokens on each device or in each micro-batch. The loss looked right, but short sequences counted too much.
+**In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. Some training programs for language
+models divided the loss by the number of tokens on each device or in each micro-batch. The loss looked right, but short
+sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """
@@ -96,7 +97,7 @@ def ddp_step(params, x, y, real, key, *, mesh):
     hints=[
         "Does each device's mean count equally?",
         "No: each real token counts equally. Add the sums of the losses, then divide by the number of real tokens.",
-        "(A · a + B · b) divided by all real tokens",
+        "(A · a + B · b) divided by the number of all real tokens",
     ],
 )
 def ddp_loss(A, B, a, b):
@@ -112,7 +113,7 @@ def ddp_loss(A, B, a, b):
     model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
     hints=[
         "Which three parts of the step run one after the other?",
-        "Forward 2 and backward 4 FLOPs per parameter and token of one chip, then the all-reduce of 2 bytes per parameter.",
+        "For each parameter and token a chip computes 2 FLOPs forward and 4 backward. Then 2 bytes per parameter are all-reduced.",
         "6 · parameters · T / C + 2 · V / W",
     ],
 )
