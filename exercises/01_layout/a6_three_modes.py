@@ -34,7 +34,7 @@ collective comes from.
 
 In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
 compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
-say how they are cut. In this mode a constraint to another layout is an error: `reshard` moves a value.
+say how they are cut. In this mode a constraint to another layout is an error: use `reshard` to move a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -105,8 +105,8 @@ flops_of_one_constraint = None  # TODO: your answer
 # that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default Auto
 # axes, `reshard` the operands first: their types do not say how they are cut.
 #
-# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
-# Manual for kernels.
+# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
+# expensive, Manual for kernels.
 #
 # **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
 # parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".

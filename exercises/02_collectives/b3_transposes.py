@@ -33,7 +33,7 @@ which takes one cotangent block per device, y, to one cotangent block per device
 
 - The forward pass copies an element to many devices: the element gets the *sum* of the copies' cotangents.
 - The forward pass adds an element to others: the element gets the whole cotangent of the sum.
-- The forward pass moves an element: the cotangent comes back from the target.
+- The forward pass moves an element: the cotangent comes back from the element's new device.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 

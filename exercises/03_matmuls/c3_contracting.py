@@ -93,7 +93,7 @@ all_reduce_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
-# sequence parallelism it ends with the reduce-scatter.
+# **In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron's MLP ends with the all-reduce. With
+# sequence parallelism the MLP ends with the reduce-scatter.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.

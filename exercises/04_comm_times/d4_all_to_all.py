@@ -1,8 +1,8 @@
 """# D4 How long an all-to-all takes
 
-In an all-to-all every chip sends a different message to every other chip. It moves a cut from one dimension to another,
-`A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² bytes to each other chip. A chunk for a
-far chip passes every wire on its route, so the busiest wire sets the time.
+In an all-to-all every chip sends a different message to every other chip. The exchange moves a cut from one dimension
+to another, `A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² bytes to each other chip. A
+chunk for a far chip passes every wire on its route, so the busiest wire sets the time.
 
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1

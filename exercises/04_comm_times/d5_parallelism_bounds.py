@@ -1,8 +1,8 @@
 """# D5 When does communication stop being overlapped?
 
 Arithmetic and communication of a training step overlap; the step takes the longer of the two times. Their ratio gives
-the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is `In[B, D]
-· W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is
+`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -11,10 +11,10 @@ the smallest batch, and the highest tensor-parallel degree, with fully overlappe
                                         along y: AllGather_Y(In[B_X, D_Y])
 ```
 
-**Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds `(arithmetic,
-weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`. `fsdp=False` means
-plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no longer than
-arithmetic.
+**Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
+`(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
+`fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
+longer than arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|

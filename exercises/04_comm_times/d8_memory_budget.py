@@ -19,7 +19,7 @@ seconds.
 | | meaning |
 |---|---|
 | `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
-| `kv_bytes_per_token` | over all layers |
+| `kv_bytes_per_token` | bytes of cache for one token, over all layers |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
 | `flops`, `hbm_bandwidth` | C, W_hbm of one chip |
@@ -32,8 +32,8 @@ seconds.
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. If all is
+in float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 

@@ -1,8 +1,8 @@
 """# E1 An all-gather from hops
 
 Chips of a ring have wires to their neighbours only. On a ring, collectives repeat one step, the *hop*: all devices send
-to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) %
-N)`. Each device passes on the shard that arrived last, and keeps a copy.
+to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs
+`(d, (d + 1) % N)`. Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -33,8 +33,8 @@ device receives zeros. So a ring without its last pair, (N − 1, 0), gives wron
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
 bandwidth of a link.
 
-**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
-3/4 of the array. On x=3 there are two hops of 800 bytes.
+**Small case.** `A` is float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. In three hops a device sends 1800 bytes,
+3/4 of `A`. On x=3 there are two hops of 800 bytes.
 
 Check your work: shardlings check e1_ring_all_gather
 For all exercises of this module: README.md, or shardlings show 05_rings
@@ -89,7 +89,6 @@ ring_gather_one_way_time = None  # TODO: your answer
 # link x+ permute··permute···permute··permute···permute··permute···permute··
 # ```
 #
-# **In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, the loop can overlap
-# with a matmul (exercise F1).
+# **In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own can overlap a matmul (exercise F1).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -126,10 +126,10 @@ ag_matmul_time = None  # TODO: your answer
 # compiler gathers the next layer of an FSDP loop beside this round's matmul.
 #
 # **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
-# long as a matmul, gathering first is faster, and the ring only saves memory. F3 uses both directions.
+# long as a matmul, gathering first is faster, and the ring only saves memory. Exercise F3 uses both directions.
 #
-# **What v5e does with `a @ w`.** It does not gather first. Under `jit`, with these sizes and shardings and no options,
-# the compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+# **What v5e does with `a @ w`.** The compiler for v5e does not gather first. Under `jit`, with these sizes and shardings
+# and no options, it (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
 #
 # ```
 #                     on the core                on the wires

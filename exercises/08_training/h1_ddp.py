@@ -1,7 +1,7 @@
 """# H1 Data parallelism with padding and dropout
 
-Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
+make the same update. The step has to give the result of one device with the whole batch. Two mistakes change this
 result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
@@ -36,7 +36,7 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 
 | check | rule | small case |
 |---|---|---|
-| value | each of five steps is that of one device with all rows and the same `kept` | |
+| value | each of five steps equals the step of one device with all rows and the same `kept` | |
 | dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 

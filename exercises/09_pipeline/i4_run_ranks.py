@@ -44,8 +44,8 @@ Operations that end together, or that do not wait for each other, have no fixed 
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is `([],
-[0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
+`([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
 For all exercises of this module: README.md, or shardlings show 09_pipeline

@@ -43,7 +43,7 @@ a spec with unreduced axes.
 
 Never return a layout that is only similar to the given one.
 
-**Symbols.** In the questions r dimensions and k mesh axes.
+**Symbols.** In the questions an array has r dimensions and a mesh has k axes.
 
 **Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. `P(("fsdp", "dp"))` raises
 `ValueError`: the similar list `["S(0)", "S(0)", "R"]` gives four of the six parts to the wrong devices, although every

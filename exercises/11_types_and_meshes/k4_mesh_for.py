@@ -6,7 +6,7 @@ the fast links.
 
 | axis | cuts | communication |
 |---|---|---|
-| `pp` | layers | neighbouring stages, seldom |
+| `pp` | layers | activations between neighbouring stages, seldom |
 | `dp_replicate` | the batch | gradients, once a step |
 | `dp_shard` | the batch, the weights (FSDP) | weights, in each layer |
 | `cp` | sequences, the weights (FSDP) | keys and values, in each layer |

@@ -1,6 +1,6 @@
 """# M2 A training step on three axes
 
-A training step takes the gradient of a loss through the block of M1, clips it by its norm and moves the parameters.
+A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
 Loss and norm concern all devices, but a device has only its own rows and parameters.
 
 ```
@@ -37,7 +37,7 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | sent | the forward and backward budgets of M1 together, and single numbers |
 | work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls |
 | memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
-| time | v5p:2x2x2, profile *ideal*: at most twice the matmuls' time plus the collectives' |
+| time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].

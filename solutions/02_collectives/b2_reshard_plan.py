@@ -26,7 +26,7 @@ dict. All dimensions divide evenly.
 
 | check | rule |
 |---|---|
-| each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
+| each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
 | plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
 
 Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
@@ -35,8 +35,8 @@ Each case has a plan that uses every axis at most once. A cheaper plan, which us
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
 
-**Small case.** `A[I_X, J] → A[I, J_X]` of 1 MB on x=4. A block has 0.25 MB. An all-to-all sends 3/4 of it, 0.19 MB. An
-all-gather and a slice send 0.75 MB.
+**Small case.** An array of 1 MB changes from `A[I_X, J]` to `A[I, J_X]` on x=4. A block has 0.25 MB. An all-to-all
+sends 3/4 of it, 0.19 MB. An all-gather and a slice send 0.75 MB.
 
 ## Going further
 

@@ -34,8 +34,8 @@ The grader refuses one all-reduce per example, although all of them together sen
 that a ring gathers. W: both-way bandwidth of a link.
 
 **Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
-240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without `spmd_axis_name`, each device first sends its 480 bytes
-along y. Then it sends 720 bytes along x, for the means of all 12 examples.
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360 bytes. Without `spmd_axis_name`, each device first sends its 480
+bytes along y. Then it sends 720 bytes along x, for the means of all 12 examples.
 
 ## Going further
 

@@ -41,8 +41,8 @@ as many, 5760 bytes.
 
 ## Going further
 
-**In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
-sequence parallelism it ends with the reduce-scatter.
+**In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron's MLP ends with the all-reduce. With
+sequence parallelism the MLP ends with the reduce-scatter.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
 """

@@ -1,7 +1,8 @@
 """# C5 Gather first or reduce last?
 
 A ring of X chips computes `In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16. Every chip holds all of `In` and needs all of
-`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which strategy is
+faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]

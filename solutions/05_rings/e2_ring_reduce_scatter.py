@@ -1,8 +1,8 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of exercise
-E1 in reverse.
+For each chunk a *running sum* travels towards the chunk's owner and collects a contribution on each device. This is the
+all-gather of exercise E1 in reverse.
 
 ```
    four devices: the chunk that each holds, and (its number of terms)

@@ -37,7 +37,7 @@ are finished.
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
 **Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
-in all. The four devices together send 138,240 bytes.
+bytes in all. The four devices together send 138,240 bytes.
 
 ## Going further
 

@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs time.
-Send half of each block one way round and half the other way, so that a hop takes half the time.
+The rings of exercises F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs
+time. Send half of each block one way round and half the other way, so that a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -31,8 +31,8 @@ Send half of each block one way round and half the other way, so that a hop take
 | in time, on eight v5e chips: matmuls run beside the hops | the step takes at most 1.4 times as long as its matmuls (`both_ways_matmul_rs`: 1.55 times) | |
 
 In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
-one. You may halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only
-once). A matmul may be split into parts.
+one. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the opposite device's
+block only once). A matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
@@ -112,7 +112,7 @@ def both_ways_ag_matmul(a, w):
     hints=[
         "Run two rings of F2 at once: one half of each block's sum goes to its owner one way, and the other half the other way.",
         "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
-        "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise, back, me + 1 + hop",
+        "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise with back and me + 1 + hop",
     ],
 )
 def both_ways_matmul_rs(t, w):

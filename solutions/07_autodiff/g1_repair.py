@@ -83,7 +83,7 @@ def broken_means(x, *, mesh):
 @exercise.task(
     hints=[
         "Which of the two results is equal on all devices?",
-        "out_specs may be a tuple, a spec for each result. The first result is cut as the rows of x are.",
+        "out_specs may be a tuple with one spec for each result. The first result is cut as the rows of x are.",
         "out_specs=(P('x'), P())",
     ]
 )

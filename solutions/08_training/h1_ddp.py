@@ -1,7 +1,7 @@
 """# H1 Data parallelism with padding and dropout
 
-Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
+make the same update. The step has to give the result of one device with the whole batch. Two mistakes change this
 result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
@@ -36,7 +36,7 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 
 | check | rule | small case |
 |---|---|---|
-| value | each of five steps is that of one device with all rows and the same `kept` | |
+| value | each of five steps equals the step of one device with all rows and the same `kept` | |
 | dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 
@@ -66,7 +66,7 @@ exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
 
 @exercise.task(
     hints=[
-        "By which number would a single device divide? Which devices know it, and when?",
+        "By which number would a single device divide the sum of the losses? Which devices know this number, and when?",
         "Count the real rows of all devices first, divide by that number, and add up losses and gradients. Fold the device's number into the key.",
         "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
     ]

@@ -33,14 +33,14 @@ of (h − y)² over all devices' rows.
 | `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
 | what is sent | one all-reduce per bucket; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
-| | the step takes at most 1.2 times the time of its matmuls plus the last bucket |
+| | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
 
 Allowed: a smaller first bucket, to start early.
 
 **Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
 
-**Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30), embed (40). With cap 50 the buckets
-are [w2, w1] and [embed].
+**Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30 bytes), embed (40 bytes). With cap 50
+the buckets are [w2, w1] and [embed].
 
 ## Going further
 

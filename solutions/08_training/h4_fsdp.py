@@ -34,9 +34,9 @@ Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, an
 
 **Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather a device sends its 1600 bytes
-over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one reduce-scatter for
-each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 bytes. In a gather a device sends its 1600
+bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one reduce-scatter
+for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
 
 ## Going further
 
@@ -141,7 +141,7 @@ step = exercise.call(
     hints=[
         "Which steps can run at the same time in each of the two programs?",
         "Waiting: every layer takes gather plus matmul. Ahead: the gather of layer l + 1 overlaps matmul l; the first gather and the last matmul run alone.",
-        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies rows / X rows",
+        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies 1 / X of the batch's rows",
     ],
 )  # fmt: skip
 def fsdp_forward_times(chip, L, D, X, small, large):

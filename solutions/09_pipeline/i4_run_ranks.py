@@ -44,8 +44,8 @@ Operations that end together, or that do not wait for each other, have no fixed 
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is `([],
-[0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
+`([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
 
 ## Going further
 
@@ -69,7 +69,7 @@ exercise = Exercise(stars=2, extension=True)
         "Keep a queue of messages for every pair. A send adds its message when it begins, not when it ends. A recv "
         "that takes the message of a send lets both ranks continue.",
         "For a recv: queue = queues[source, rank]; if queue: message = queue.pop(0), then end(rank), and end(source) if the "
-        "source is still at that message, so that it was a send.",
+        "source still waits at that message, because it was a send.",
     ]
 )
 def run_ranks(programs):

@@ -115,7 +115,7 @@ def moe_bytes(S, D, k, room, N):
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 16], "matrices": [2, 3]},
     model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
-        "Write both times for r rows on each of N devices. What cancels?",
+        "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
         "V counts all devices: N · r · D numbers to the experts, and again N · r · D numbers back.",
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],

@@ -15,7 +15,7 @@ over the 4 parts of the array's dimension 0, and dimension 1 over the 2 parts of
 `last_tile_dim_replicate` the grid has one more dimension, which runs over copies. `{replicated}` has no grid.
 The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 
-**Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in order; axes may have any names.
+**Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in the order of the mesh; axes may have any names.
 `parameters` is given.
 
 | | returns |

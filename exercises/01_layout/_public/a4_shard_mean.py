@@ -14,13 +14,13 @@ device.
    +--------+--------+                    +-----+-----+
 ```
 
-**Write** two functions of the whole array `a`: `shard_mean(a, *, mesh)`, returns the mean of each device's own block.
+**Write** two functions of the whole array `a`: `shard_mean(a, *, mesh)` returns the mean of each device's own block.
 `shard_roll_diff(a, *, mesh, shift)` rolls each block down by `shift` rows within itself, and subtracts the block.
 
 | | shape | layout |
 |---|---|---|
 | `a` | float32[S, D] | `P("x", "y")`, a block is [S/X, D/Y] |
-| `shift` | int | |
+| `shift` | int: a number of rows | |
 | returns of `shard_mean` | float32[X, Y] | `P("x", "y")`, one number on each device |
 | returns of `shard_roll_diff` | float32[S, D] | `P("x", "y")` |
 
@@ -39,7 +39,7 @@ The order is *rolled block minus block*. One of the grader's meshes has y=1.
 **Symbols.** S, D: rows and columns of `A`. X, Y: sizes of the mesh axes. M: the array of means.
 
 **Small case.** A = [1, 2, 3, 4, 5, 9] has one dimension, and x=2 cuts it into two blocks. The means of the two blocks
-are 2 and 6. With shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
+are 2 and 6. With shift=1, `shard_roll_diff` returns [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
 
 ## Going further
 

@@ -22,9 +22,9 @@ The sharding of two operands decides what their einsum costs. A letter that both
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-*In the same way* means that both tuples have the same axes in the same order. It is no conflict if only one operand
-cuts a kept letter. Every letter is in the output or in both operands, and no operand has a letter twice. The given
-`axes_of` returns the axes of an entry as a tuple.
+*In the same way* means that both operands have the same axes in the same order. If only one operand cuts a kept letter,
+that is no reason for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The
+given `axes_of` returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -43,7 +43,7 @@ for both operands it is case 1.
 
 ## Going further
 
-The small case is attention scores. What each case costs:
+The einsum of the small case computes attention scores. The table shows what each case costs:
 
 | case | what it takes |
 |---|---|
@@ -113,7 +113,7 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     hints=[
         "How many axes are in use, and which dimension does each cut?",
         "Choose j of the k axes and put them in an order. Then cut this sequence into r parts, one for each dimension. A part may be empty.",
-        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to set the borders",
+        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to cut an order into r parts",
     ],
 )
 def how_many_shardings(r, k):

@@ -20,7 +20,7 @@ seconds.
 | | meaning |
 |---|---|
 | `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
-| `kv_bytes_per_token` | over all layers |
+| `kv_bytes_per_token` | bytes of cache for one token, over all layers |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
 | `flops`, `hbm_bandwidth` | C, W_hbm of one chip |
@@ -33,8 +33,8 @@ seconds.
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. If all is
+in float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
@@ -71,7 +71,7 @@ exercise = Exercise(stars=2, extension=True, figures={'decode_step': ['bf16', 'h
     hints=[
         "What does the cache hold for one token in one layer? For how many tokens and layers?",
         "The cache holds a key and a value, each of KV heads · head dimension numbers, in every layer, for every token of every sequence.",
-        "2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.",
+        "2 * layers * kv_heads * head_dim * itemsize is the bytes of one token. Multiply by sequences * tokens.",
     ]
 )
 def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens):

@@ -110,7 +110,7 @@ def ring_trade_permutes(seen):
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
     hints=[
         "How many wires does a chunk pass on its way?",
-        "The chunk for the neighbour passes 1 wire, the next one 2, the last one X − 1. A chunk has 1 / X² of the array.",
+        "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last X − 1. A chunk has 1 / X² of the array.",
         "(1 + 2 + ... + (X − 1)) chunks for each device",
     ],
 )

@@ -102,7 +102,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "A device adds to its own block last. Which block of columns does it compute first?",
+        "A device computes its part of its own block last. Which block of columns does it compute first?",
         "Start with the block of the device before you. In each of N - 1 rounds: send the sum, compute the part of the "
         "block that is coming, and add the sum that has arrived.",
         "arriving = jax.lax.ppermute(total, 'y', ring); total = arriving + t @ columns[:, (me - 1 - hop) % n]",
@@ -172,8 +172,8 @@ def matmul_rs_hides_from(chip, Y):
             "D": [8192, 12288], "Y": [4, 8]},
     hints=[
         "How long does each of the two programs take for one matmul?",
-        "One after the other: Y block matmuls, then (Y − 1) / Y · V / W. Overlapped: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "for both matmuls subtract the overlapped time from the time one after the other; then add the two differences",
+        "Without overlap: Y block matmuls, then (Y − 1) / Y · V / W. With overlap: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
+        "for both matmuls subtract the time with overlap from the time without; then add the two differences",
     ],
 )
 def matmul_rs_time_saved(chip, B, F, G, D, Y):

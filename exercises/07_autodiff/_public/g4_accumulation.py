@@ -31,16 +31,16 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
 
 Two ways are right:
 
-- **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. It allows the gradient to stay
+- **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. This type allows the gradient to stay
   *unreduced*: each device holds a different part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
   `reshard` to `P()` after the loop.
-- **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
-  at the end.
+- **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum` at
+  the end.
 
 **Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
 
-**Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
-bytes. One all-reduce per layer in each of four micro-batches would send 2592.
+**Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648 bytes.
+One all-reduce per layer in each of four micro-batches would send 2592 bytes.
 
 ## Going further
 

@@ -3,8 +3,8 @@
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
 axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and devices along `rep` hold copies
-of the weights. All devices have different rows. Devices first sum a gradient over the near links. Then each sends only
-its part of the sum over the far links.
+of the weights. All devices have different rows. Devices first sum a gradient over the near links. Then each device
+sends only its part of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -37,8 +37,8 @@ So a device has to sum all M micro-batches before it sends anything.
 **Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches, B rows, D and K columns.
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and 360
-for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480 = 840
-bytes from each device, and these bytes would also pass the far links along rep.
+bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480
+= 840 bytes from each device, and these bytes would also pass the far links along rep.
 
 ## Going further
 

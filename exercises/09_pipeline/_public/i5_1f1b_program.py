@@ -12,10 +12,10 @@ program: in each tick a device does one forward (F) or one backward (B), and sen
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: a device has F in even ticks and B
-in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the device computes junk.
+Device s has F of micro-batch i in tick s + 2i, and B of micro-batch i in tick 2P − 1 − s + 2i. A device has F in even
+ticks and B in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the device computes junk.
 
-**Write** the body `grad_1f1b(ws, x, y)` (`check_vma=False`). `stage` and the loss are those of I2.
+**Write** the body `grad_1f1b(ws, x, y)` (`check_vma=False`). `stage` and the loss are those of exercise I2.
 
 | | shape on one device | layout |
 |---|---|---|

@@ -25,7 +25,7 @@ Device i has the T/N positions that begin at i · T/N. With `striped` it has eve
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | blocks, with and without `causal`; stripes | |
+| value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
 | sent, forward | forward pass: K and V are sent N − 1 times | 2 · 7 blocks |
 | memory, forward | forward pass, cp=8: a device holds what one round needs, not K and V of all devices | |

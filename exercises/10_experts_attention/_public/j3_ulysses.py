@@ -14,8 +14,9 @@ positions" into "all positions of my heads". A second all-to-all turns the resul
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First rotate queries and keys with
-the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q and K.
+**Write** the body `ulysses(q, k, v)`: causal attention whose scores q · k are not scaled. First rotate queries and keys
+with the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
+and K.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -40,7 +41,7 @@ a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 ## Going further
 
 **In real systems.** DeepSpeed-Ulysses works like this. The number of key heads bounds the number of devices. Ring
-attention (J2) has no such bound, and sends keys and values N − 1 times.
+attention (exercise J2) has no such bound, and sends keys and values N − 1 times.
 
 **Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
 Models*.
