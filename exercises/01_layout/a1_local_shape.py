@@ -37,8 +37,8 @@ axis that the spec does not name, devices hold copies. Axes may have any names. 
 shape (3, 10). The spec does not name z, so three devices hold each block.
 
 Check your work: shardlings check a1_local_shape
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import math

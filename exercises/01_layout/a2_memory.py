@@ -37,8 +37,8 @@ x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 dev
 are two copies of the array, because the spec does not name z.
 
 Check your work: shardlings check a2_memory
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import jax.numpy as jnp

@@ -39,8 +39,8 @@ axis cuts the dimension.
 12:16. In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
 
 Check your work: shardlings check a3_owner_slices
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 from jax.sharding import PartitionSpec as P

@@ -41,8 +41,8 @@ The order is *rolled block minus block*. One of the grader's meshes has y=1.
 are 2 and 6. With shift=1, `shard_roll_diff` returns [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
 
 Check your work: shardlings check a4_shard_mean
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import jax

@@ -41,8 +41,8 @@ y cuts h in one operand and k in the other, so it would cut two letters of the o
 for both operands it is case 1.
 
 Check your work: shardlings check a5_classify
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import math

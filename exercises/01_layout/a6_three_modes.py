@@ -42,8 +42,8 @@ say how they are cut. In this mode a constraint to another layout is an error: u
 sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 Check your work: shardlings check a6_three_modes
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import jax

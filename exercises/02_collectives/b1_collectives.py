@@ -38,8 +38,8 @@ all-reduce sends 480 bytes: it is a reduce-scatter and an all-gather. The all-ga
 bytes.
 
 Check your work: shardlings check b1_collectives
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

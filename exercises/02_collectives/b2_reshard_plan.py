@@ -39,8 +39,8 @@ of the axes. `{U_X}`: partial sums over x, called unreduced.
 sends 3/4 of it, 0.19 MB. An all-gather and a slice send 0.75 MB.
 
 Check your work: shardlings check b2_reshard_plan
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import math

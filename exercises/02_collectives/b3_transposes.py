@@ -42,8 +42,8 @@ which takes one cotangent block per device, y, to one cotangent block per device
 5.5), ⟨x, Aᵀ y⟩ would be 44.
 
 Check your work: shardlings check b3_transposes
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

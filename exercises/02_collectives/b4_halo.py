@@ -38,8 +38,8 @@ columns of a grid.
 from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11, element 0 would become 1.
 
 Check your work: shardlings check b4_halo
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

@@ -38,8 +38,8 @@ with `jnp.where`, then add. Devices that are not the root may send zeros.
 · 3200 = 4800 bytes, in the scatter 3/4 · 3200 = 2400 bytes.
 
 Check your work: shardlings check b5_rooted
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

@@ -38,8 +38,8 @@ that a ring gathers. W: both-way bandwidth of a link.
 bytes along y. Then it sends 720 bytes along x, for the means of all 12 examples.
 
 Check your work: shardlings check b6_vmap
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

@@ -37,8 +37,8 @@ The matmul must be in the body of `shard_map`. One of the grader's meshes has y=
 That is 2 · 4 · 24 · 20 = 3840 FLOPs, an eighth of 2 · 16 · 24 · 40 = 30,720.
 
 Check your work: shardlings check c1_no_communication
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import jax

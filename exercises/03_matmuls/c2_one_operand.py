@@ -42,8 +42,8 @@ device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760 bytes, 
 the 61,440 FLOPs.
 
 Check your work: shardlings check c2_one_operand
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import jax

@@ -40,8 +40,8 @@ bandwidth of a link.
 as many, 5760 bytes.
 
 Check your work: shardlings check c3_contracting
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import jax

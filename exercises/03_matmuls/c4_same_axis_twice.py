@@ -39,8 +39,8 @@ elements of a block of rows. The all-gather of `B` sends 3/4 · 32 · 40 · 4 = 
 `A` sends 3/4 · 24 · 32 · 4 = 2304 bytes.
 
 Check your work: shardlings check c4_same_axis_twice
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import jax

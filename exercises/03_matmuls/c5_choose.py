@@ -43,8 +43,8 @@ of arithmetic, and 746 µs for the all-gather of 134 MB. Strategy 2 takes 37 µs
 all-reduce of 16.8 MB. So strategy 2 is faster.
 
 Check your work: shardlings check c5_choose
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import math

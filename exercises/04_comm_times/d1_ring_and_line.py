@@ -46,8 +46,8 @@ bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs.
 bytes/s. There 3/4 of V passes the last link in 210 µs.
 
 Check your work: shardlings check d1_ring_and_line
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

@@ -46,8 +46,8 @@ gather of `A[I_X, J_Y]` over x has V = 33.6 / 8 = 4.2 MB and takes 47 µs. A gat
 33.6 MB / 2W = 186 µs.
 
 Check your work: shardlings check d2_several_axes
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

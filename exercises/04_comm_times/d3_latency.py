@@ -48,8 +48,8 @@ Latency: 3 hops take 3 µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gath
 2048 rows the gather takes 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 Check your work: shardlings check d3_latency
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

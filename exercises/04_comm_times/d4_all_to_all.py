@@ -40,8 +40,8 @@ bandwidth of a wire. W = 2·W1: both-way bandwidth.
 µs. A v5e line (W1 = 4.5e10 bytes/s) takes 93 µs. An H100 node (W1 = 4.5e11 bytes/s) takes 7/64 · 16.8 MB / W1 = 4.1 µs.
 
 Check your work: shardlings check d4_all_to_all
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

@@ -44,8 +44,8 @@ parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on its own axes, need
 alone: Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 Check your work: shardlings check d5_parallelism_bounds
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

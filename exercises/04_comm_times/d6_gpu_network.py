@@ -44,8 +44,8 @@ number of experts.
 · 33.6 MB / 450 GB/s = 65 µs. Over 32 nodes it takes max(65 µs, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
 
 Check your work: shardlings check d6_gpu_network
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

@@ -43,8 +43,8 @@ also print the **bus bandwidth**: the bytes that a rank must really send, divide
 reduce-scatter S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/4 = 301 GB/s.
 
 Check your work: shardlings check d7_bus_bandwidth
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

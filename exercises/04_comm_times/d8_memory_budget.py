@@ -43,8 +43,8 @@ sequence has 8192 tokens, with 100 kB of cache per token. With B=4, the step rea
 than the weights' 2.3 ms, so the step takes 21 ms.
 
 Check your work: shardlings check d8_memory_budget
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

@@ -37,8 +37,8 @@ bandwidth of a link.
 3/4 of `A`. On x=3 there are two hops of 800 bytes.
 
 Check your work: shardlings check e1_ring_all_gather
-For all exercises of this module: README.md, or shardlings show 05_rings
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
+The text "Going further" is below the code.
 """
 
 import jax

@@ -39,8 +39,8 @@ one-way bandwidth of a link. `{U_X}`: partial sums over x.
 three chunks: 17,280 bytes, as many as in an all-gather of an equal array.
 
 Check your work: shardlings check e2_ring_reduce_scatter
-For all exercises of this module: README.md, or shardlings show 05_rings
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
+The text "Going further" is below the code.
 """
 
 import jax

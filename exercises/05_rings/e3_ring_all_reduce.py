@@ -40,8 +40,8 @@ one-way bandwidth of a link. `{U_X}`: partial sums over x.
 bytes in all. The four devices together send 138,240 bytes.
 
 Check your work: shardlings check e3_ring_all_reduce
-For all exercises of this module: README.md, or shardlings show 05_rings
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
+The text "Going further" is below the code.
 """
 
 import jax

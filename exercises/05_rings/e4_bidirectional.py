@@ -38,8 +38,8 @@ the whole `A`. W1: one-way bandwidth of a link.
 instead of three. On x=5 it takes four permutes of 480 bytes (two each way), in two rounds instead of four.
 
 Check your work: shardlings check e4_bidirectional
-For all exercises of this module: README.md, or shardlings show 05_rings
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
+The text "Going further" is below the code.
 """
 
 import jax

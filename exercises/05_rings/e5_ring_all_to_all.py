@@ -40,8 +40,8 @@ V/N² bytes. W1: one-way bandwidth of a link.
 3, then 2, then 1 chunk: 6 chunk-hops, 43,200 bytes.
 
 Check your work: shardlings check e5_ring_all_to_all
-For all exercises of this module: README.md, or shardlings show 05_rings
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
+The text "Going further" is below the code.
 """
 
 import jax

@@ -41,8 +41,8 @@ W1: one-way bandwidth of a link. C: FLOP/s of a chip.
 900 bytes in three hops. It computes four matmuls [5, 15] · [15, 21].
 
 Check your work: shardlings check f1_ag_matmul
-For all exercises of this module: README.md, or shardlings show 06_overlap
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 06_overlap
+The text "Going further" is below the code.
 """
 
 import jax

@@ -44,8 +44,8 @@ W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
 900 bytes in three hops. It computes four matmuls [5, 21] · [21, 15].
 
 Check your work: shardlings check f2_matmul_rs
-For all exercises of this module: README.md, or shardlings show 06_overlap
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 06_overlap
+The text "Going further" is below the code.
 """
 
 import jax

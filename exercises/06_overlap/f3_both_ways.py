@@ -41,8 +41,8 @@ one-way bandwidth of a link. C: FLOP/s of a chip.
 rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 Check your work: shardlings check f3_both_ways
-For all exercises of this module: README.md, or shardlings show 06_overlap
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 06_overlap
+The text "Going further" is below the code.
 """
 
 import jax

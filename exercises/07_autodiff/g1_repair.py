@@ -37,8 +37,8 @@ the result of a `psum` for N different arrays. Its backward pass then adds N equ
 **Small case.** x is float32[24, 6] on x=4. The all-reduce of 6 numbers (24 bytes) sends 2 · 3/4 · 24 = 36 bytes.
 
 Check your work: shardlings check g1_repair
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax

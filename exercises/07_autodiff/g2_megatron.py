@@ -42,8 +42,8 @@ Allowed: y and dx may travel in one all-reduce.
 together send 720 bytes.
 
 Check your work: shardlings check g2_megatron
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax

@@ -50,8 +50,8 @@ it gets.
 budget leaves room for two more numbers, 12 bytes.
 
 Check your work: shardlings check g3_inner_grad
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax

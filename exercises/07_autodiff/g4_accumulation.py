@@ -42,8 +42,8 @@ Two ways are right:
 One all-reduce per layer in each of four micro-batches would send 2592 bytes.
 
 Check your work: shardlings check g4_accumulation
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax

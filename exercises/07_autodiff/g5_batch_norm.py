@@ -38,8 +38,8 @@ have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 10. W
 numbers, 48 bytes, sends 2 · 3/4 · 48 = 72 bytes.
 
 Check your work: shardlings check g5_batch_norm
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax

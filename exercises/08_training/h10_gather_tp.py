@@ -40,8 +40,8 @@ The forward pass sends 3 · 216 = 648 bytes. The backward pass sends 2 · 216 by
 the all-reduce, 864 bytes in all.
 
 Check your work: shardlings check h10_gather_tp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

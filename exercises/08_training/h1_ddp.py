@@ -46,8 +46,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
 Check your work: shardlings check h1_ddp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

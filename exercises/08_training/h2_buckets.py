@@ -43,8 +43,8 @@ Allowed: a smaller first bucket, to start early.
 the buckets are [w2, w1] and [embed].
 
 Check your work: shardlings check h2_buckets
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

@@ -44,8 +44,8 @@ S is a multiple of N and at least the number of parameters. You choose the order
 and v: 264 bytes instead of 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
 
 Check your work: shardlings check h3_zero1
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

@@ -39,8 +39,8 @@ bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A ste
 for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
 
 Check your work: shardlings check h4_fsdp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

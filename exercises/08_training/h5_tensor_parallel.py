@@ -45,8 +45,8 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 = 360 bytes. Both passes send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 Check your work: shardlings check h5_tensor_parallel
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

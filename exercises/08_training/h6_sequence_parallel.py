@@ -42,8 +42,8 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 so the five of a layer send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080 bytes.
 
 Check your work: shardlings check h6_sequence_parallel
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

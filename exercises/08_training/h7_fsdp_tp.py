@@ -45,8 +45,8 @@ bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Here th
 activations, so more chips should be along y.
 
 Check your work: shardlings check h7_fsdp_tp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

@@ -40,8 +40,8 @@ bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over a
 = 840 bytes from each device, and these bytes would also pass the far links along rep.
 
 Check your work: shardlings check h8_hsdp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

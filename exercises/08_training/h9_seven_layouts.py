@@ -50,8 +50,8 @@ link.
 3/4 of [20, 24], 1440 bytes. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240 bytes.
 
 Check your work: shardlings check h9_seven_layouts
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

@@ -41,8 +41,8 @@ is NaN.
 With M=27 the bubble is 3/30.
 
 Check your work: shardlings check i1_gpipe_forward
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import jax

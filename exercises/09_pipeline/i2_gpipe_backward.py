@@ -43,8 +43,8 @@ and a function from the output's gradient to the gradients of `ws` and `a`. So a
 forward ticks: one to compute the stage again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import jax

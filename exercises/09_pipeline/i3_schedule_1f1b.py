@@ -43,8 +43,8 @@ devices. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is
 − 1) = 3/11, as in GPipe.
 
 Check your work: shardlings check i3_schedule_1f1b
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import math

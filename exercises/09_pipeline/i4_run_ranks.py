@@ -48,8 +48,8 @@ Operations that end together, or that do not wait for each other, have no fixed 
 `([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import math

@@ -43,8 +43,8 @@ the stash in each tick.
 F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
 
 Check your work: shardlings check i5_1f1b_program
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import jax

@@ -44,8 +44,8 @@ some of them empty. 12 of these 16 slots are for other devices: the device sends
 and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 more numbers per slot.
 
 Check your work: shardlings check j1_moe
-For all exercises of this module: README.md, or shardlings show 10_experts_attention
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
+The text "Going further" is below the code.
 """
 
 import jax

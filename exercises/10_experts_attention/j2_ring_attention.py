@@ -41,8 +41,8 @@ the ring.
 4) + 1 = 1.185. Without the factor e^(2 − 4) the mass would be 2.368.
 
 Check your work: shardlings check j2_ring_attention
-For all exercises of this module: README.md, or shardlings show 10_experts_attention
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
+The text "Going further" is below the code.
 """
 
 import jax

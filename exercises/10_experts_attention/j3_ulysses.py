@@ -38,8 +38,8 @@ block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 byt
 a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 Check your work: shardlings check j3_ulysses
-For all exercises of this module: README.md, or shardlings show 10_experts_attention
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
+The text "Going further" is below the code.
 """
 
 import jax

@@ -41,8 +41,8 @@ max).
 sends 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
-For all exercises of this module: README.md, or shardlings show 10_experts_attention
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
+The text "Going further" is below the code.
 """
 
 import jax

@@ -47,8 +47,8 @@ sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and n
 −2. Their sum is 4, and not 2 + 1 = 3.
 
 Check your work: shardlings check k1_einsum_rule
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 import math

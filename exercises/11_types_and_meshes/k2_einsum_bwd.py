@@ -42,8 +42,8 @@ is sent.
 a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
 
 Check your work: shardlings check k2_einsum_bwd
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 import math

@@ -50,8 +50,8 @@ Never return a layout that is only similar to the given one.
 shape is right.
 
 Check your work: shardlings check k3_dtensor
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 from jax.sharding import PartitionSpec as P

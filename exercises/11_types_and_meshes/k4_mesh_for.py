@@ -49,8 +49,8 @@ GPU sends w bytes/s.
 of cp, such as [0, 4], stays in a node.
 
 Check your work: shardlings check k4_mesh_for
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 import math

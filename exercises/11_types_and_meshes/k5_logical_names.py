@@ -42,8 +42,8 @@ has taken tp before. If the rule for seq comes before the rule for heads, all th
 The order of the *rules* decides, not the order of the dimensions.
 
 Check your work: shardlings check k5_logical_names
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 from jax.sharding import PartitionSpec as P

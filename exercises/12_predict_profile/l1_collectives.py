@@ -49,8 +49,8 @@ TPU writes an overlapped gather, marked by a `chain_id`, into several fusions. C
 `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
 
 Check your work: shardlings check l1_collectives
-For all exercises of this module: README.md, or shardlings show 12_predict_profile
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 12_predict_profile
+The text "Going further" is below the code.
 """
 
 import re

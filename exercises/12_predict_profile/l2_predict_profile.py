@@ -42,8 +42,8 @@ On N=4, 4 MB take 1.3 ms and 8 MB take 2.3 ms. With 8 MB, 3 MB more cross a link
 4 MB call has 0.3 ms left for 3 hops, so α = 100 µs.
 
 Check your work: shardlings check l2_predict_profile
-For all exercises of this module: README.md, or shardlings show 12_predict_profile
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 12_predict_profile
+The text "Going further" is below the code.
 """
 
 from statistics import median

@@ -41,8 +41,8 @@ only a part of a mesh axis.
 rows cut by y and columns by x.
 
 Check your work: shardlings check l3_global_shapes
-For all exercises of this module: README.md, or shardlings show 12_predict_profile
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 12_predict_profile
+The text "Going further" is below the code.
 """
 
 import re

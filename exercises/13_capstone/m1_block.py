@@ -51,8 +51,8 @@ all-reduce over tp sends 8064 bytes. K is [3, 2, 4, 2], 192 bytes, and gathering
 30912 parameters, 123648 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 123648 bytes.
 
 Check your work: shardlings check m1_block
-For all exercises of this module: README.md, or shardlings show 13_capstone
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 13_capstone
+The text "Going further" is below the code.
 """
 
 import jax

@@ -47,8 +47,8 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 a step sends 34944 bytes over tp, 1152 over sp, and 185472 over dp and sp together.
 
 Check your work: shardlings check m2_train_step
-For all exercises of this module: README.md, or shardlings show 13_capstone
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 13_capstone
+The text "Going further" is below the code.
 """
 
 import jax
