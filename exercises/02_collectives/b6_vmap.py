@@ -92,7 +92,7 @@ looped_latency = None  # TODO: your answer
 # ## Going further
 #
 # `jax.vmap(f, spmd_axis_name="y")` names the axis. Without this argument the spec says that the batch is whole, although
-# y cuts it. The compiler makes the spec true: it gathers the batch, and all devices along y do the same work.
+# y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do the same work.
 #
 # **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 #

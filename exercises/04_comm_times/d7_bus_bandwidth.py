@@ -105,6 +105,7 @@ puzzle_bus_bandwidth = None  # TODO: your answer
 # as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers of the small
 # case.)
 #
-# **In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the links, and algbw with your training step.
+# **In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the bandwidth of the links. With algbw you
+# can estimate the time of a collective in your training step.
 #
 # **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.

@@ -19,7 +19,7 @@ cast is a psum.
             +-------+---+---+-------+
                        12                   their sum        VMA on: here
                         |
-                        3                   what is asked
+                        3                   their mean: the task
 ```
 
 **Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
@@ -46,8 +46,8 @@ it gets.
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
-**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of it sends 2 · 3/4 · 120 = 180 bytes. The
-budget leaves room for two more numbers, 12 bytes.
+**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of w sends 2 · 3/4 · 120 = 180 bytes. The budget
+leaves room for two more numbers, 12 bytes.
 
 Check your work: shardlings check g3_inner_grad
 Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff

@@ -11,8 +11,8 @@ result without an error:
 ```
    device   real rows   sum of losses   its own mean
      0          3             6              2
-     1          1             8              8        mean of means  5
-     2          0             0             0/0       14 / 4       = 3.5
+     1          1             8              8        mean of means: 5
+     2          0             0             0/0       right: 14 / 4 = 3.5
 ```
 
 **Write** `ddp_step(params, x, y, real, key, *, mesh)`, one step of gradient descent.
@@ -42,8 +42,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
-for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
+**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes for
+them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 Check your work: shardlings check h1_ddp
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training

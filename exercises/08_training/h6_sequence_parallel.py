@@ -36,10 +36,12 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `drop`: value | a share of about `rate` becomes 0; copies stay equal; nothing is sent | |
 | `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if shifted | |
 
-**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
+**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
+`hidden` = tanh(…), float32[S, F/N].
 
 **Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200 bytes,
-so the five of a layer send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080 bytes.
+so the five collectives of a layer send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080
+bytes.
 
 Check your work: shardlings check h6_sequence_parallel
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training

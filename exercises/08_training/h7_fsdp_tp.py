@@ -1,7 +1,7 @@
 """# H7 FSDP on one axis, tensor parallelism on the other
 
 Along x the chips share the batch, and each keeps 1/X of each weight (FSDP). Along y they share the hidden dimension
-(tensor parallelism). Weights travel along x and activations along y. The two use different links.
+(tensor parallelism). Weights travel along x and activations along y, so they use different links.
 
 ```
                     along x, the rows of the mesh      along y, the columns

@@ -1,8 +1,8 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
 An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
-multiplies a whole operand by a different part. So each device has only a share of that operand's gradient, and the sum
-over devices is *pending*.
+multiplies a whole operand by a different part of another operand. So each device has only a share of that operand's
+gradient, and the sum over devices is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)

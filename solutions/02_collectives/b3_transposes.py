@@ -37,9 +37,9 @@ which takes one cotangent block per device, y, to one cotangent block per device
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
-**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
-88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. If the transpose took the mean of the cotangents, (5.5,
-5.5), ⟨x, Aᵀ y⟩ would be 44.
+**Small case.** Each of two devices holds one number: x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ =
+80 + 8 = 88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. If the transpose took the mean of the cotangents,
+(5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
 
 ## Going further
 

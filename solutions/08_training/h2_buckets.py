@@ -1,8 +1,8 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent while earlier layers still compute. One all-reduce per tensor has an overhead for each tensor.
-One all-reduce for all tensors waits for the last gradient. So tensors go into *buckets* in the order in which they
-become ready. Each bucket is sent as one flat array.
+A program can send a gradient while earlier layers still compute. One all-reduce per tensor has an overhead for each
+tensor. One all-reduce for all tensors waits for the last gradient. So tensors go into *buckets* in the order in which
+they become ready. Each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor

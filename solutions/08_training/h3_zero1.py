@@ -6,11 +6,12 @@ gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so 
 data parallelism.
 
 ```
-        one device of four                      all devices
-   p   [=============]  p is whole, g is of my rows
-   g   [-------------]  -- reduce-scatter -->   [---]  of all rows, mine
-   m,v [---]            -- update ---------->   [===]  p, mine
-   p   [=============]  <- all-gather -------   [===]
+       whole on each device                     a quarter on each of four
+   g   [-------------]  of the device's rows
+                        -- reduce-scatter -->   [---]  g of all rows
+                                                [---]  m, v: updated by g
+                                                [===]  p: updated by m, v
+   p   [=============]  <----- all-gather ---
 ```
 
 **Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b −

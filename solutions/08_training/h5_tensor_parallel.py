@@ -13,8 +13,8 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
    +-------+     +---+---+           +---+---+       +-------+
    | whole |  ·  | 0 | 1 |  gate ->  | 0 | 1 |   ·   |   0   |  =  {y}
    +-------+     +---+---+           +---+---+       +-------+
-                                                     |   1   |
-                                                     +-------+
+                                                     |   1   |  {y}: partial
+                                                     +-------+  sums of y
 ```
 
 **Write** two bodies and a function. Their docstrings give the shapes.

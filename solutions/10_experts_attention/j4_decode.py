@@ -1,9 +1,9 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache
-can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A mean with softmax
-weights is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot average the
-ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache can be
+larger than the weights. So z cuts the cache's sequences, x cuts its positions, and y cuts its heads. A mean with
+softmax weights is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot
+average the ratios.
 
 ```
    12 positions,    x0            x1            x2

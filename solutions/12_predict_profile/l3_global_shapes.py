@@ -10,10 +10,10 @@ shapes of the whole arrays, and the axes that cut them.
 %v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
 ```
 
-`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs
-over the 4 parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With
-`last_tile_dim_replicate` the grid has one more dimension, which runs over copies. `{replicated}` has no grid.
-The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs over the 4
+parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With `last_tile_dim_replicate`
+the grid has one more dimension, which runs over copies. A sharding `{replicated}` has no grid. The mesh numbers its
+devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 
 **Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in the order of the mesh; axes may have any names.
 `parameters` is given.

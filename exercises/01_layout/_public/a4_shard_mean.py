@@ -7,8 +7,8 @@ device.
 
 ```
    A[S_X, D_Y] on x=2, y=2                 M[X_X, Y_Y]
-   +--------+--------+                    +-----+-----+   block (0,0),
-   | x0, y0 | x0, y1 |  rows 0:4          | m00 | m01 |   shift=1:
+   +--------+--------+                    +-----+-----+   block (0,0) rolled
+   | x0, y0 | x0, y1 |  rows 0:4          | m00 | m01 |   by 1, minus block:
    +--------+--------+             -->    +-----+-----+   rows 3 - 0, 0 - 1,
    | x1, y0 | x1, y1 |  rows 4:8          | m10 | m11 |   1 - 2, 2 - 3
    +--------+--------+                    +-----+-----+
@@ -66,7 +66,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 @exercise.task(
     hints=[
         "Write the function of one block first. Which shape must it return, so that the results fit together?",
-        "One number per device as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
+        "Return one number per device, as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
         "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y').",
     ]
 )

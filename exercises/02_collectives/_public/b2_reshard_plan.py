@@ -20,8 +20,8 @@ costs differ, because a step costs more when the block is larger.
 | `("reduce_scatter", axis, dim)` | unreduced over `axis` | `axis` cuts `dim` | block · (n − 1) / n |
 | `("all_reduce", axis)` | unreduced over `axis` | whole along `axis` | 2 · block · (n − 1) / n |
 
-`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of axes. `mesh_shape` is a
-dict. All dimensions divide evenly.
+`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of the axes over which the
+array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimensions divide evenly.
 
 **What is checked**
 
@@ -37,12 +37,12 @@ Each case has a plan that uses every axis at most once. A cheaper plan, which us
 of the axes. `{U_X}`: partial sums over x, called unreduced.
 
 **Small case.** An array of 1 MB changes from `A[I_X, J]` to `A[I, J_X]` on x=4. A block has 0.25 MB. An all-to-all
-sends 3/4 of it, 0.19 MB. An all-gather and a slice send 0.75 MB.
+sends 3/4 of the block, 0.19 MB. An all-gather and a slice send 0.75 MB.
 
 ## Going further
 
-The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. It slices along an axis
-along which devices hold copies, and later gathers along this axis again.
+The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. This plan slices along
+an axis along which devices hold copies, and later gathers along this axis again.
 
 **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 

@@ -9,7 +9,7 @@ and add up.
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
   +----+----+       +-------+                   C = A · B
   | x0 | x1 |   ·   | rows0 |
-  +----+----+       | rows1 |    slice first    x takes rows x of B: free,
+  +----+----+       | rows1 |    slice first    device x slices B: free,
                     +-------+                   A_x · B_x = C{U_X}
                                                 C{U_X} --all-reduce--> C
 ```

@@ -2,8 +2,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
 On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
-*any* other GPU at its full egress bandwidth. More switches connect the nodes. In a gather or a reduction both levels of
-links, inside nodes and between nodes, work at the same time. So the slower level sets the time.
+*any* other GPU at its full egress bandwidth. Further switches connect the nodes. In a gather or a reduction both levels
+of links, inside nodes and between nodes, work at the same time. So the slower level sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress

@@ -35,8 +35,8 @@ of it each way. Do not send it twice.
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns (L: rows in a question). V: bytes of
 the whole `A`. W1: one-way bandwidth of a link.
 
-**Small case.** On x=4, float32[120, 5] takes three permutes of 600 bytes (two forwards, one backwards), in two rounds
-instead of three. On x=5 it takes four permutes of 480 bytes (two each way), in two rounds instead of four.
+**Small case.** On x=4, a gather of float32[120, 5] takes three permutes of 600 bytes (two forwards, one backwards), in
+two rounds instead of three. On x=5 it takes four permutes of 480 bytes (two each way), in two rounds instead of four.
 
 ## Going further
 

@@ -148,7 +148,7 @@ def both_ways_bytes(B, D, X, Y):
     model=HALVES + "; not rounded",
     hints=[
         "Write the time of a hop of half a shard, and the time of a round's matmuls. What cancels?",
-        "A hop: half of 2 · (B / X) · (D / Y) bytes over W1. The matmuls: 2 · (B / X) · (D / Y) · (F / Y) FLOPs over C.",
+        "A hop takes half of 2 · (B / X) · (D / Y) bytes / W1. The matmuls take 2 · (B / X) · (D / Y) · (F / Y) FLOPs / C.",
         "Y = F divided by C / W, with W = 2 · W1",
     ],
 )

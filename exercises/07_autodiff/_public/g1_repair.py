@@ -11,8 +11,8 @@ if an operand does, and the result of `psum` over x does not vary along x. JAX r
    with a cast    start    zeros        f32[6]{V:x}   the same numbers
 ```
 
-**Write** `squares`, `decay` and `means`. Each repairs one function below that JAX refuses. Change as little as you
-can.
+**Write** `squares`, `decay` and `means`. Each of them repairs one of the functions below, which JAX refuses. Change as
+little as you can.
 
 | | the fault of its broken version | argument | returns |
 |---|---|---|---|
@@ -30,8 +30,9 @@ A *cast* makes a type varying, and changes no number.
 | `decay`, `means`: value | the result, whole on every device, and its gradient | |
 | each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
 
-Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without types JAX takes
-the result of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
+Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without `check_vma` JAX
+takes the result of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second
+all-reduce.
 
 **Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
 

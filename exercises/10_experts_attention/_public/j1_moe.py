@@ -2,8 +2,8 @@
 """# J1 Experts on other devices
 
 A layer has E experts, each with its own weights, and each token goes through k of them. More experts mean more
-parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to its expert's
-device, and gets the result back.
+parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to the devices of
+its experts, and gets the results back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -18,9 +18,8 @@ device, and gets the result back.
 experts. The token chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
 tanh(token · W of the expert).
 
-**Capacity.** A device has `cap` slots for each expert. It serves all first choices in the order of tokens,
-then all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates
-do not change.
+**Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then
+all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates do not change.
 
 | | whole shape | layout |
 |---|---|---|
