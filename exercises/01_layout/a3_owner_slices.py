@@ -78,7 +78,7 @@ reorder_bytes = None  # TODO: your answer
 # In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
 #
 # **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
-# written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but most
+# written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but many
 # devices get a wrong block.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed

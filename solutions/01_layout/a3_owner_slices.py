@@ -43,7 +43,7 @@ axis cuts the dimension.
 In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
 
 **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
-written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but most
+written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but many
 devices get a wrong block.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
@@ -64,7 +64,7 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "First find each device's coordinates on the mesh. Then take the dimensions one by one.",
-        "Write a block's number in digits: the device's coordinate on each axis of the entry. The first axis has the highest digit.",
+        "Write a block's number in digits: the device's coordinate on each axis of the entry. The first digit is the most significant.",
         "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
     ]
 )
