@@ -107,7 +107,7 @@ STATEMENTS = {
         {"B": 8192, "D": 32768, "F": 40960},
     ),
     "h2_buckets": Picture(
-        "four layers in bfloat16, 4096 rows on each device, the first plan",
+        "four layers in bfloat16, with 4096 rows on each device and the plan [[3], [2, 1], [0]],",
         {"bucketed_grads": Shown("bucketed_grads")},
         {"D": 4096, "E": 5120, "F": 4608, "G": 6144, "K": 3072, "B": 32768},
         {"dp": 8},
@@ -140,7 +140,7 @@ MATMULS = {
 SIZES = {"I": 2048, "J": 8192, "K": 2048}
 NARROW = {"I": 88, "J": 13, "K": 17}
 TABLE = re.compile(r"(?<=<!-- made by docs/clock_pictures.py -->\n).*?(?=<!-- end -->)", re.DOTALL)
-IN_TIME = re.compile(r"\*\*In time\*\*.*?```\n.*?```\n", re.DOTALL)
+IN_TIME = re.compile(r"\*\*In time\.\*\*.*?```\n.*?```\n", re.DOTALL)
 
 
 def made() -> dict[Path, str]:
@@ -221,7 +221,10 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
     first = next(iter(shown.values()))
     form = "which form a ring" if len(first.shape) == 2 else "with one mesh axis along each dimension of the slice"
     where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
-    text = f"**In time**, as the course's clock computes it with profile *{first.profile}*: {picture.of} on {where}. In the picture {named}; times are in us."
+    text = (
+        f"**In time.** The grader's clock computes the times of this picture for {picture.of} on {where}. It uses the "
+        f"profile *{first.profile}*: every collective can run beside the core. In the picture {named}; times are in us."
+    )
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
     for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):
         kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)

@@ -27,8 +27,9 @@ entry for each dimension.
 | every axis of a tuple cuts the tuple's dimension | size of the dimension / product of the axis sizes | `P(("x", "y"))`: (3, 10) |
 | `ValueError` when a dimension does not divide evenly | size % product ≠ 0 | 26 rows by `("x", "y")`: error |
 
-The spec may have fewer entries than the array has dimensions: no axis cuts the rest. Along an axis that the spec does
-not name, devices hold copies. Axes may have any names. The sizes of the block are ints: 3, not 3.0.
+The spec may have fewer entries than the array has dimensions: no axis cuts the dimensions without an entry. Along an
+axis that the spec does not name, devices hold copies. Axes may have any names. The sizes of the block are ints: 3, not
+3.0.
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. `A[I_XY, J]`: both x and y cut the rows, `P(("x", "y"), None)`.
 
@@ -36,8 +37,8 @@ not name, devices hold copies. Axes may have any names. The sizes of the block a
 shape (3, 10). The spec does not name z, so three devices hold each block.
 
 Check your work: shardlings check a1_local_shape
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import math

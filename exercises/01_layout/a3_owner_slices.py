@@ -16,21 +16,22 @@ devices.
 
 | | type | meaning |
 |---|---|---|
-| `shape` | tuple of ints | shape of the whole array; everything divides evenly |
+| `shape` | tuple of ints | shape of the whole array; every dimension divides evenly |
 | `spec` | `PartitionSpec` | may have fewer entries than the array has dimensions |
 | `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
-Devices are numbered row by row: the last mesh axis changes fastest. Block 0 comes first. In a tuple the first axis
-changes slowest. Write start and stop of every slice, also where no axis cuts the dimension.
+Devices are numbered row by row: the last mesh axis changes fastest. Block 0 has the first rows. In a tuple of axes, the
+coordinate of the first axis changes slowest from block to block. Write start and stop of every slice, also where no
+axis cuts the dimension.
 
 **What is checked**
 
 | check | rule | small case |
 |---|---|---|
-| one axis per dimension, copies along the axes that the spec does not name | block = coordinate on the dimension's axis | `P("x")`, device 4: 12:24 |
-| a tuple that lists axes in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
-| a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
+| one axis per dimension, copies along the axes that the spec does not name | block = coordinate on the dimension's axis | `P("x")`, device 4: rows 12:24 |
+| a tuple that lists axes in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: rows 16:20 |
+| a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: rows 12:16 |
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
 
@@ -38,8 +39,8 @@ changes slowest. Write start and stop of every slice, also where no axis cuts th
 12:16. In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
 
 Check your work: shardlings check a3_owner_slices
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 from jax.sharding import PartitionSpec as P
@@ -77,7 +78,8 @@ reorder_bytes = None  # TODO: your answer
 # In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
 #
 # **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
-# written slice by slice. A checkpoint that is loaded with the axes of a tuple swapped gives no error.
+# written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but many
+# devices get a wrong block.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
 # arrays and automatic parallelization".

@@ -21,9 +21,9 @@ The sharding of two operands decides what their einsum costs. A letter that both
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-*In the same way* means that both tuples have the same axes in the same order. A kept letter may be cut in one operand
-only. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of` returns
-the axes of an entry as a tuple.
+*In the same way* means that both operands have the same axes in the same order. If only one operand cuts a kept letter,
+that is no reason for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The
+given `axes_of` returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -41,8 +41,8 @@ y cuts h in one operand and k in the other, so it would cut two letters of the o
 for both operands it is case 1.
 
 Check your work: shardlings check a5_classify
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import math
@@ -85,14 +85,14 @@ how_many_shardings = None  # TODO: your answer
 
 # ## Going further
 #
-# The small case is attention scores. What each case costs:
+# The einsum of the small case computes attention scores. The table shows what each case costs:
 #
 # | case | what it takes |
 # |---|---|
 # | `"illegal"` | JAX refuses it |
-# | 4 | gather an operand first |
-# | 3 | sum afterwards |
-# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (C2) |
+# | 4 | an all-gather of one operand first |
+# | 3 | a sum over devices afterwards |
+# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
 # | 1 | nothing; slicing an operand that is whole is free |
 #
 # **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.

@@ -1,7 +1,7 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three modes that say where arrays live. You write one matmul in each mode and see where the collective comes
-from.
+JAX has three modes in which a program says where arrays live. You write one matmul in each mode and see where the
+collective comes from.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
@@ -9,9 +9,9 @@ from.
 
 | mode | your function sees | the sharding of a value | why there is a collective |
 |---|---|---|---|
-| Auto | whole arrays | the compiler chooses it, except at `with_sharding_constraint` | two constraints differ |
+| Auto | whole arrays | the compiler chooses it, except at `with_sharding_constraint` | two constraints name different layouts |
 | Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
-| Manual | one device's block | `in_specs` and `out_specs` say it | you wrote it |
+| Manual | one device's block | `in_specs` and `out_specs` say it | you wrote the collective |
 
 **Write** `matmul_auto`, `matmul_explicit` (for it, the grader sets a mesh with Explicit axes) and `matmul_manual` (with
 `jax.shard_map`).
@@ -34,7 +34,7 @@ from.
 
 In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
 compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
-say how they are cut. In this mode a constraint to another layout is an error: `reshard` moves a value.
+say how they are cut. In this mode a constraint to another layout is an error: use `reshard` to move a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -42,8 +42,8 @@ say how they are cut. In this mode a constraint to another layout is an error: `
 sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 Check your work: shardlings check a6_three_modes
-For all exercises of this module: README.md, or shardlings show 01_layout
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
+The text "Going further" is below the code.
 """
 
 import jax
@@ -100,13 +100,13 @@ flops_of_one_constraint = None  # TODO: your answer
 
 # ## Going further
 #
-# **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
-# get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
-# dimension that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default
-# Auto axes, `reshard` the operands first: their types do not say how they are cut.
+# **JAX.** In Explicit mode the types of the operands determine the type of each result. Where they do not, you get an
+# error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
+# that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default Auto
+# axes, `reshard` the operands first: their types do not say how they are cut.
 #
-# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
-# Manual for kernels.
+# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
+# expensive, Manual for kernels.
 #
 # **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
 # parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".

@@ -1,6 +1,6 @@
 """# B1 The four collectives
 
-A collective moves data among all devices of a mesh axis. Four of them carry almost all traffic of sharded training.
+A collective moves data among all devices of a mesh axis. Four collectives carry almost all traffic of sharded training.
 
 ```
       all-gather   all-reduce   reduce-scatter   all-to-all
@@ -19,7 +19,7 @@ with `check_vma=False`.
 | `reduce_scatter_body(a)` | a partial sum [I, J] | your columns of the sum, [I, J/X] |
 | `all_to_all_body(a)` | a shard of `A[I_X, J]`, [I/X, J] | a shard of `A[I, J_X]`, [I, J/X] |
 
-All arrays are float32. In the first body `A` has two or three dimensions, and `dim` may be the last one.
+All arrays are float32. In `all_gather_body`, `A` has two or three dimensions, and `dim` may be the last one.
 
 **What is checked**
 
@@ -38,8 +38,8 @@ all-reduce sends 480 bytes: it is a reduce-scatter and an all-gather. The all-ga
 bytes.
 
 Check your work: shardlings check b1_collectives
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

@@ -29,20 +29,21 @@ which takes one cotangent block per device, y, to one cotangent block per device
 |---|---|
 | value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
-| your own collective | JAX does not make it, by `jax.vjp`, `jax.linear_transpose` or a gradient |
+| your own collective | you call the collective; `jax.vjp`, `jax.linear_transpose` or a gradient do not make it for you |
 
-- The forward pass copies an element to many devices: the element gets the *sum* of their cotangents.
+- The forward pass copies an element to many devices: the element gets the *sum* of the copies' cotangents.
 - The forward pass adds an element to others: the element gets the whole cotangent of the sum.
-- The forward pass moves an element: the cotangent comes back from the target.
+- The forward pass moves an element: the cotangent comes back from the element's new device.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
-**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
-88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. With the mean, (5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
+**Small case.** Each of two devices holds one number: x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ =
+80 + 8 = 88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. If the transpose took the mean of the cotangents,
+(5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
 
 Check your work: shardlings check b3_transposes
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

@@ -24,7 +24,7 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | `halo` | one element of each neighbour around every block | above |
 | `halo` | three elements of each neighbour | |
 | `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
-| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4: 2 |
+| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
 | `stencil` | five unequal weights | |
 | `stencil` | sharded `P("x")`, two permutes over x with w elements each | 8 bytes |
 
@@ -35,11 +35,11 @@ names as a target receives zeros, without an error.
 columns of a grid.
 
 **Small case.** The weights are (-1, 0, 1) on the array above. Element 4, the first of x1, becomes 5 - 3 = 2 with the 3
-from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would be 1.
+from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11, element 0 would become 1.
 
 Check your work: shardlings check b4_halo
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax

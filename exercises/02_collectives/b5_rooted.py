@@ -24,22 +24,22 @@ and masks its data.
 
 | body | value | bytes from each device, at most | small case |
 |---|---|---|---|
-| `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 |
-| `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 |
-| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 |
-| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 |
+| `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 bytes |
+| `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 bytes |
+| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 bytes |
+| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 bytes |
 
-Each body is also checked for another root. A sum to which only the root contributes is the root's value: mask with
-`jnp.where`, then add. Devices that are not the root may send zeros.
+The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
+with `jnp.where`, then add. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
-**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from
-each device, the scatter 3/4 · 3200 = 2400.
+**Small case.** N=4 devices have float32 blocks of [40, 20], V = 3200 bytes. In the broadcast each device sends 2 · 3/4
+· 3200 = 4800 bytes, in the scatter 3/4 · 3200 = 2400 bytes.
 
 Check your work: shardlings check b5_rooted
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax
@@ -95,8 +95,8 @@ rooted_scatter_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# The bytes above are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
-# root sends data.
+# The bytes above are more than MPI sends. All devices run one program here, so in a broadcast or a scatter all devices
+# but the root send zeros.
 #
 # **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 # broadcast from the host that read it. Metrics are reduced to the host that logs them.

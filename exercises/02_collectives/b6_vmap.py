@@ -1,8 +1,9 @@
 """# B6 vmap over a sharded batch
 
-The given `centre` subtracts from one matrix `A[I_X, J]` the mean of each column. x cuts the rows, so it needs one small
-all-reduce. Now there is a batch of matrices, and a second axis, y, cuts the batch. `jax.vmap` adds a dimension to the
-specs of the `shard_map` inside. The specs treat this dimension as whole, unless you name the mesh axis that cuts it.
+The given `centre` subtracts from one matrix `A[I_X, J]` the mean of each column. x cuts the rows, so `centre` needs one
+small all-reduce. Now there is a batch of matrices, and a second axis, y, cuts the batch. `jax.vmap` adds a dimension to
+the specs of the `shard_map` inside. The specs treat this dimension as whole, unless you name the mesh axis that cuts
+it.
 
 ```
    A[B_Y, I_X, J], B=4, on x0 and x1
@@ -33,12 +34,12 @@ The grader refuses one all-reduce per example, although all of them together sen
 that a ring gathers. W: both-way bandwidth of a link.
 
 **Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
-240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without `spmd_axis_name`, each device first sends its 480 bytes
-along y, and then 720 for the means of all 12 examples.
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360 bytes. Without `spmd_axis_name`, each device first sends its 480
+bytes along y. Then it sends 720 bytes along x, for the means of all 12 examples.
 
 Check your work: shardlings check b6_vmap
-For all exercises of this module: README.md, or shardlings show 02_collectives
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 02_collectives
+The text "Going further" is below the code.
 """
 
 import jax
@@ -90,8 +91,8 @@ looped_latency = None  # TODO: your answer
 
 # ## Going further
 #
-# `jax.vmap(f, spmd_axis_name="y")` names the axis. Without it the spec says "whole" where the array is cut. The compiler
-# makes the spec true: it gathers the batch, and all devices along y do the same work.
+# `jax.vmap(f, spmd_axis_name="y")` names the axis. Without this argument the spec says that the batch is whole, although
+# y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do the same work.
 #
 # **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 #

@@ -8,7 +8,7 @@ and add up.
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
   +----+----+       +-------+                   C = A · B
   | x0 | x1 |   ·   | rows0 |
-  +----+----+       | rows1 |    slice first    x takes rows x of B: free,
+  +----+----+       | rows1 |    slice first    device x slices B: free,
                     +-------+                   A_x · B_x = C{U_X}
                                                 C{U_X} --all-reduce--> C
 ```
@@ -38,12 +38,12 @@ After an all-gather `shard_map` cannot see that all devices hold the same value,
 that is gathered or reduced. W: both-way bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. `A` has 3072 bytes: the all-gather sends 3/4 · 3072 = 2304 bytes per
-device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760, but each device computes a quarter of 61,440
-FLOPs.
+device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760 bytes, but each device computes only a quarter of
+the 61,440 FLOPs.
 
 Check your work: shardlings check c2_one_operand
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import jax
@@ -99,6 +99,6 @@ slice_first_time = None  # TODO: your answer
 # ## Going further
 #
 # **In real systems.** FSDP gathers first: its weight is the operand that is cut. Slicing first is faster where the result
-# is small, as in decoding (C5).
+# is small, as in decoding (exercise C5).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.

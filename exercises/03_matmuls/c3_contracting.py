@@ -30,7 +30,7 @@ sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A colle
 | `matmul_reduce_scatter` | C is sharded `P(None, "x")` | |
 | `matmul_reduce_scatter` | in `shard_map`, one reduce-scatter over x and no other collective | 2880 bytes |
 
-Keep float32 throughout.
+Keep all arrays in float32.
 
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
 bandwidth of a link.
@@ -40,8 +40,8 @@ bandwidth of a link.
 as many, 5760 bytes.
 
 Check your work: shardlings check c3_contracting
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import jax
@@ -93,7 +93,7 @@ all_reduce_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
-# sequence parallelism it ends with the reduce-scatter.
+# **In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron's MLP ends with the all-reduce. With
+# sequence parallelism the MLP ends with the reduce-scatter.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.

@@ -1,7 +1,8 @@
 """# C5 Gather first or reduce last?
 
-`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of
-`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
+A ring of X chips computes `In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16. Every chip holds all of `In` and needs all of
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which strategy is
+faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
@@ -34,16 +35,16 @@
 
 In every case the times of the two strategies differ by more than 5 %.
 
-**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
-chip.
+**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: size of a second batch, in a
+question. C: FLOP/s of a chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1 takes 150 µs of arithmetic, and 746
-µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the all-reduce of 16.8 MB. So
-strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. Strategy 1 takes 150 µs
+of arithmetic, and 746 µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the
+all-reduce of 16.8 MB. So strategy 2 is faster.
 
 Check your work: shardlings check c5_choose
-For all exercises of this module: README.md, or shardlings show 03_matmuls
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
+The text "Going further" is below the code.
 """
 
 import math

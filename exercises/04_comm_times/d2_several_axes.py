@@ -26,7 +26,7 @@ rings that carry these bytes at once.
 | `shape`, `itemsize` | shape of the whole array; bytes of one element |
 | `spec` | `PartitionSpec` before the collective |
 | `over` | tuple of the collective's axes |
-| `mesh_shape`, `one_way_bandwidth` | dict of sizes; W1 |
+| `mesh_shape`, `one_way_bandwidth` | dict of the axes' sizes; W1 |
 
 **What is checked**
 
@@ -34,19 +34,20 @@ rings that carry these bytes at once.
 |---|---|---|
 | an all-gather over one axis, while other axes cut the array too | V / W | 47 µs |
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
-| reduce-scatter and all-reduce of an array that other axes cut | the same; all-reduce twice | |
+| reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
 | an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
 | gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
 
 **Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =
 2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
 
-**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, x=4, y=8, v4p (W = 9.0e10), ideal times. `A[I_X, J_Y]` over x: V =
-33.6 / 8 = 4.2 MB, 47 µs. `A[I_XY, J]` over both axes: 33.6 MB / 2W = 186 µs.
+**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p chips with x=4, y=8 (W = 9.0e10 bytes/s; ideal times). A
+gather of `A[I_X, J_Y]` over x has V = 33.6 / 8 = 4.2 MB and takes 47 µs. A gather of `A[I_XY, J]` over both axes takes
+33.6 MB / 2W = 186 µs.
 
 Check your work: shardlings check d2_several_axes
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math
@@ -117,8 +118,9 @@ reduce_cut_elsewhere_time = None  # TODO: your answer
 
 # ## Going further
 #
-# The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
-# Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes have equal sizes here.
+# The 8 groups of the small case never send to each other. If you forget that y cuts `A`, you find 373 µs. If you divide
+# by X in place of Y, you find 93 µs. On a 4x4 mesh the second mistake would give the right time, so no two axes have
+# equal sizes here.
 #
 # **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its full
 # bandwidth when one mesh axis spans two or three torus axes.

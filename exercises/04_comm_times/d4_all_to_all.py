@@ -1,8 +1,8 @@
 """# D4 How long an all-to-all takes
 
-In an all-to-all every chip sends a different message to every other chip. It moves a cut from one dimension to another,
-`A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² to each other chip. A chunk for a far
-chip passes every wire on its route, so the busiest wire sets the time.
+In an all-to-all every chip sends a different message to every other chip. The exchange moves a cut from one dimension
+to another, `A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² bytes to each other chip. A
+chunk for a far chip passes every wire on its route, so the busiest wire sets the time.
 
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
@@ -13,7 +13,8 @@ chip passes every wire on its route, so the busiest wire sets the time.
    0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
-**Write** `exchange_time(bytes, sizes, network, one_way_bandwidth)`. It returns seconds: chunks · V/N² / W1.
+**Write** `exchange_time(bytes, sizes, network, one_way_bandwidth)`. It returns seconds: (chunks on the busiest wire) ·
+V/N² / W1.
 
 | | meaning |
 |---|---|
@@ -30,17 +31,17 @@ chip passes every wire on its route, so the busiest wire sets the time.
 | rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | for each axis of n chips: the ring's or line's rule above, with n for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | for each axis of n chips: the ring's or line's rule above, with n in place of N and V·n/N in place of V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
 bandwidth of a wire. W = 2·W1: both-way bandwidth.
 
-**Small case** (ideal times). bfloat16[1024, 8192], 16.8 MB, N=8. v4p ring, W = 9.0e10: 47 µs. v5e line, W1 = 4.5e10: 93
-µs. H100 node, W1 = 4.5e11: 7/64 · 16.8 MB / W1 = 4.1 µs.
+**Small case** (ideal times). N=8 chips exchange bfloat16[1024, 8192], 16.8 MB. A v4p ring (W = 9.0e10 bytes/s) takes 47
+µs. A v5e line (W1 = 4.5e10 bytes/s) takes 93 µs. An H100 node (W1 = 4.5e11 bytes/s) takes 7/64 · 16.8 MB / W1 = 4.1 µs.
 
 Check your work: shardlings check d4_all_to_all
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math
@@ -50,7 +51,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
     """Return the seconds of an all-to-all, bandwidth only, from the chunks on the busiest wire.
 
     Args:
-        bytes: V, the full logical array over these chips.
+        bytes: V, the bytes of the full array over these chips.
         sizes: tuple of the sizes of the axes; behind a switch, one number.
         network: "ring" (both ways), "one_way_ring", "line" or "switch".
         one_way_bandwidth: W1, bytes/s of one wire in its direction.
@@ -110,14 +111,15 @@ torus_exchange_time = None  # TODO: your answer
 
 # ## Going further
 #
-# An all-to-all also sends tokens to their experts.
+# Mixture-of-experts layers also use an all-to-all: it sends tokens to their experts.
 #
 # **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
-# switch it takes V / W1. On rings and lines an all-to-all takes a quarter of the all-gather's time. Behind a switch a
-# chunk takes one wire up and one wire down, so more chips are faster.
+# switch an all-gather takes V / W1. On rings and lines an all-to-all takes a quarter of the all-gather's time. Behind a
+# switch every chunk passes one wire up and one wire down. So an all-to-all is faster with more chips.
 #
-# **Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each
-# moves V · n / N bytes. All axes work at once, so the *longest* axis decides.
+# **Several axes.** Each chunk travels along one axis, then along the next. The rings along an axis of n chips share the
+# array: each ring moves V · n / N bytes. Different chunks use different axes at the same time, so all axes work at once,
+# and the *longest* axis decides.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About
 # GPUs".

@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; the step takes the longer time. The ratio of times
-gives the smallest batch and the highest tensor-parallel degree. The layer is
+Arithmetic and communication of a training step overlap; the step takes the longer of the two times. Their ratio gives
+the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -13,15 +13,15 @@ gives the smallest batch and the highest tensor-parallel degree. The layer is
 
 **Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
 `(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
-`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped*: communication takes no
+`fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
 longer than arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|
-| arithmetic | 4BDF / (XY·C) | 8BDF / (XY·C) |
-| weights over x, FSDP | 4DF / (Y·MX·W) | 8DF / (Y·MX·W) |
-| weights over x, DP | 0 | 8DF / (Y·MX·W) |
-| activations over y | 4BD / (X·MY·W) | 4BD / (X·MY·W) |
+| arithmetic | 4BDF/(XY·C) | 8BDF/(XY·C) |
+| weights over x, FSDP | 4DF/(Y·MX·W) | 8DF/(Y·MX·W) |
+| weights over x, DP | 0 | 8DF/(Y·MX·W) |
+| activations over y | 4BD/(X·MY·W) | 4BD/(X·MY·W) |
 
 **What is checked**
 
@@ -30,22 +30,22 @@ longer than arithmetic.
 | the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F / (Y·MX), B / (X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y = N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y=N |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds**, from arithmetic equal to communication. FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP)
-alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X = √(B·N·MX/(F·MY)). DP between
-slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
+**Bounds.** Each sets arithmetic time equal to communication time. FSDP alone is overlapped if B/X > α/MX, tensor
+parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X =
+√(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
-alone: Y < 12.9. FSDP on two axes with TP on one needs 99.
+alone: Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 Check your work: shardlings check d5_parallelism_bounds
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math

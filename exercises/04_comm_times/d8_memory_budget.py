@@ -1,6 +1,6 @@
 """# D8 What fits: optimizer state, KV cache, and the time of a decode step
 
-Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state.
+Before you ask how fast a model runs, ask whether it fits into memory. Training keeps weights and optimizer state.
 Decoding keeps the KV cache: a key and a value for each token in every layer. A decode step makes one token per
 sequence, and every chip reads its part of the weights and of the cache once.
 
@@ -19,7 +19,7 @@ seconds.
 | | meaning |
 |---|---|
 | `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
-| `kv_bytes_per_token` | over all layers |
+| `kv_bytes_per_token` | bytes of cache for one token, over all layers |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
 | `flops`, `hbm_bandwidth` | C, W_hbm of one chip |
@@ -30,20 +30,21 @@ seconds.
 |---|---|---|
 | `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
-| `decode_step_time`: batches large enough to be bound by arithmetic | the same | 21 ms |
+| `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. If all is
+in float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
-**Small case** (ideal times). P = 30e9 in int8, bfloat16 arithmetic, 16 v5e chips, 8192 tokens, 100 kB of cache per
-token. With B=4, the step reads 3.3 GB of cache and 30 GB of weights: 33.3 GB / (16 · 8.2e11 B/s) = 2.5 ms. With B=256,
-the cache has 210 GB and takes 16 ms. Arithmetic takes 4.9 ms, longer than the weights' 2.3 ms, so the step takes 21 ms.
+**Small case** (ideal times). A model of P = 30e9 int8 parameters, with bfloat16 arithmetic, runs on 16 v5e chips. Each
+sequence has 8192 tokens, with 100 kB of cache per token. With B=4, the step reads 3.3 GB of cache and 30 GB of weights:
+33.3 GB / (16 · 8.2e11 B/s) = 2.5 ms. With B=256, the cache has 210 GB and takes 16 ms. Arithmetic takes 4.9 ms, longer
+than the weights' 2.3 ms, so the step takes 21 ms.
 
 Check your work: shardlings check d8_memory_budget
-For all exercises of this module: README.md, or shardlings show 04_comm_times
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
+The text "Going further" is below the code.
 """
 
 import math
@@ -104,10 +105,11 @@ decode_step = None  # TODO: your answer
 
 # ## Going further
 #
-# **Units.** 2³⁰ bytes (GiB) are 7 % more than a GB.
+# **Units.** A GiB, 2³⁰ bytes, is 7 % more than a GB.
 #
-# **What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
-# chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 + 30 GB fit into 16 · 16 GB.
+# **What fits.** A v5p chip has 96 GB, enough for 9.6e9 parameters of 10 bytes each. Plain data parallelism keeps all of
+# the state on each chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 GB of cache and 30 GB
+# of weights fit into the 16 · 16 GB of the chips.
 #
 # **Batches.** A step of a small batch waits for the weights. A step of a large batch waits for the cache.
 #

@@ -1,8 +1,8 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. Every collective repeats one step, the *hop*: all devices send to
-the next device at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
-Each device passes on the shard that arrived last, and keeps a copy.
+Chips of a ring have wires to their neighbours only. On a ring, collectives repeat one step, the *hop*: all devices send
+to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs
+`(d, (d + 1) % N)`. Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -24,7 +24,7 @@ Each device passes on the shard that arrived last, and keeps a copy.
 | check | rule, per device | small case |
 |---|---|---|
 | every device holds the whole `A` | | |
-| N − 1 `ppermute`s and no other collective | | 3 |
+| N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one shard to a neighbour | V/N bytes in a hop | 600 bytes |
 
 Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
@@ -33,12 +33,12 @@ device receives zeros. So a ring without its last pair, (N − 1, 0), gives wron
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
 bandwidth of a link.
 
-**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
-3/4 of the array. On x=3 there are two hops of 800 bytes.
+**Small case.** `A` is float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. In three hops a device sends 1800 bytes,
+3/4 of `A`. On x=3 there are two hops of 800 bytes.
 
 Check your work: shardlings check e1_ring_all_gather
-For all exercises of this module: README.md, or shardlings show 05_rings
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
+The text "Going further" is below the code.
 """
 
 import jax
@@ -76,10 +76,11 @@ ring_gather_one_way_time = None  # TODO: your answer
 
 # ## Going further
 #
-# The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
+# The shard that arrives in hop t comes from the device t places *before* you. So you know the shard's slot.
 #
-# **In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-# ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
+# **In time.** The grader's clock computes the times of this picture for float32[8192, 512] on 2x4 v5e chips, which form
+# a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work of the core
+# and `P` is a hop; times are in us.
 #
 # ```
 # one way: 333.896 us, 7 permutes, 23% of their time overlapped
@@ -88,7 +89,6 @@ ring_gather_one_way_time = None  # TODO: your answer
 # link x+ permute··permute···permute··permute···permute··permute···permute··
 # ```
 #
-# **In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a
-# matmul (F1).
+# **In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own can overlap a matmul (exercise F1).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

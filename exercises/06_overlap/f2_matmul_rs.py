@@ -1,8 +1,8 @@
 """# F2 Overlap a reduce-scatter with its matmul
 
-`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all
-columns of `Out`, and needs the whole sum of its own columns. The running sum of E2 needs one block of columns
-at a time: compute the next block while the sum travels.
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of
+`Out`, and needs the whole sum of its own columns. The running sum of exercise E2 needs one block of columns at a time:
+compute the next block while the sum travels.
 
 ```
    y = 4, on device y1; P_j = T · W_j is its part of block j
@@ -29,10 +29,10 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 | check | rule, per device | small case |
 |---|---|---|
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
-| N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
-| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
+| N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
+| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
-| in time, on eight v5e chips | 75 % of what overlap can gain; step ≤ 1.35 · matmuls | |
+| in time, on eight v5e chips | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
 | never the partial sums of all N blocks at once | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
@@ -40,12 +40,12 @@ A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be
 **Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of a device's rows of `Out`.
 W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
 
-**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes. A device sends 900 bytes in three
-hops. Four matmuls [5, 21] · [21, 15].
+**Small case.** The arrays are float32[10, 84] and [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes. A device sends
+900 bytes in three hops. It computes four matmuls [5, 21] · [21, 15].
 
 Check your work: shardlings check f2_matmul_rs
-For all exercises of this module: README.md, or shardlings show 06_overlap
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 06_overlap
+The text "Going further" is below the code.
 """
 
 import jax
@@ -98,9 +98,9 @@ matmul_rs_time_saved = None  # TODO: your answer
 
 # ## Going further
 #
-# **In time**, as the course's clock computes it with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
-# chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
-# us.
+# **In time.** The grader's clock computes the times of this picture for bfloat16[8192, 65536] · [65536, 16384] on 2x4
+# v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture
+# `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in us.
 #
 # ```
 # right: 12,021.875 us, 7 permutes, 100% of their time overlapped
@@ -119,9 +119,9 @@ matmul_rs_time_saved = None  # TODO: your answer
 # link y+                                             P·· P· P··P·· P··P·· P··
 # ```
 #
-# **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a
-# matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
-# overlap: there the hop needs the matmul. Unrolled, both give the first picture.
+# **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (exercise F1). The round "hop,
+# then add a matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop"
+# does not overlap: there the hop needs the matmul. If JAX unrolls the loop, both rounds give the first picture.
 #
 # **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. The grader
 # accepts both.

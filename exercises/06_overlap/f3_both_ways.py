@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs time.
-Send half of each block one way round and half the other way, so that a hop takes half the time.
+The rings of exercises F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs
+time. Send half of each block one way round and half the other way, so that a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -27,22 +27,22 @@ Send half of each block one way round and half the other way, so that a hop take
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
 | in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
-| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips: matmuls run beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 · matmuls) | |
+| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| in time, on eight v5e chips: matmuls run beside the hops | the step takes at most 1.4 times as long as its matmuls (`both_ways_matmul_rs`: 1.55 times) | |
 
 In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
-one. You may halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only
-once). A matmul may be split into parts.
+one. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the opposite device's
+block only once). A matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three rounds sends half
-of it, 180 bytes, each way: 540 bytes each way, 1080 in all.
+**Small case.** The arrays are float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
+rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 Check your work: shardlings check f3_both_ways
-For all exercises of this module: README.md, or shardlings show 06_overlap
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 06_overlap
+The text "Going further" is below the code.
 """
 
 import jax
@@ -102,9 +102,9 @@ both_ways_time_saved = None  # TODO: your answer
 # In `both_ways_matmul_rs` the halves of each sum travel in opposite directions. If all sums go one way round, the step
 # takes 1.6 times as long as its matmuls.
 #
-# **In time**, as the course's clock computes it with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
-# chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
-# us.
+# **In time.** The grader's clock computes the times of this picture for float32[8192, 32768] · [32768, 40960] on 2x4
+# v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture
+# `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in us.
 #
 # ```
 # one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
@@ -124,7 +124,8 @@ both_ways_time_saved = None  # TODO: your answer
 # link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
 # ```
 #
-# **In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
-# reads and writes all of `C`, or takes half the rows. Compare the memory traffic of halved rows and halved columns.
+# **In real systems.** XLA's windowed einsum has a form that goes both ways. Two matmuls of half a shard are less
+# efficient than one of a whole shard: each of them reads and writes all of `C`, or has half the rows. Compare the memory
+# traffic of halved rows and halved columns.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).

@@ -1,8 +1,8 @@
 """# G1 Which mistakes check_vma finds, and which bytes it saves
 
-Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
-differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if
-an operand does, and the result of `psum` over x does not vary along x. JAX refuses a program whose types do not fit.
+Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may differ
+from device to device along x; `f32[6]` is equal on all devices. A cut input varies, the result of an operation varies
+if an operand does, and the result of `psum` over x does not vary along x. JAX refuses a program whose types do not fit.
 
 ```
    broken_decay   start    zeros        f32[6]        equal on all devices
@@ -10,12 +10,12 @@ an operand does, and the result of `psum` over x does not vary along x. JAX refu
    with a cast    start    zeros        f32[6]{V:x}   the same numbers
 ```
 
-**Write** `squares`, `decay` and `means`. Each repairs one function below that JAX refuses. Change as little as you
-can.
+**Write** `squares`, `decay` and `means`. Each of them repairs one of the functions below, which JAX refuses. Change as
+little as you can.
 
 | | the fault of its broken version | argument | returns |
 |---|---|---|---|
-| `squares` | `out_specs` promise too much | float32[B, D] `P("x")` | float32[B] `P("x")`; float32[D] whole |
+| `squares` | `out_specs` say that a varying result is equal on all devices | float32[B, D] `P("x")` | float32[B] `P("x")`; float32[D] whole |
 | `decay` | the type of a loop's carry changes | float32[T, B, D] `P(None, "x")` | float32[D] whole |
 | `means` | a sum over devices is missing | float32[B, D] `P("x")` | float32[D] whole |
 
@@ -29,16 +29,17 @@ A *cast* makes a type varying, and changes no number.
 | `decay`, `means`: value | the result, whole on every device, and its gradient | |
 | each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
 
-Leave `check_vma` on. If it is off, `decay` has the right values but fails a check. Without types JAX takes the result
-of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
+Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without `check_vma` JAX
+takes the result of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second
+all-reduce.
 
 **Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
 
 **Small case.** x is float32[24, 6] on x=4. The all-reduce of 6 numbers (24 bytes) sends 2 · 3/4 · 24 = 36 bytes.
 
 Check your work: shardlings check g1_repair
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax
@@ -113,10 +114,10 @@ loop_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **Without types.** With `check_vma=False` the backward pass of the small case sends 36 bytes more. It sends still
-# more for each mesh axis that does not cut x.
+# **Without types.** With `check_vma=False` the backward pass of the small case sends 36 bytes more. The backward pass
+# sends still more for each mesh axis that does not cut x.
 #
-# **In real systems.** JAX's error message itself offers `check_vma=False`. That also silences the message about a
+# **In real systems.** JAX's error message itself offers `check_vma=False`. This setting also silences the message about a
 # missing psum. JAX then takes one device's share of the sum for the whole sum.
 #
 # **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".

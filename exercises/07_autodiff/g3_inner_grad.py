@@ -9,8 +9,8 @@ per-device function. The result depends on the type of w:
 | `check_vma=True` | equal on all devices | already **summed** over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
-Row 2 follows from the types. JAX casts w where it is combined with rows that vary, and the transpose of that cast is a
-psum.
+Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
+cast is a psum.
 
 ```
            x0      x1      x2      x3       rows of their own
@@ -19,7 +19,7 @@ psum.
             +-------+---+---+-------+
                        12                   their sum        VMA on: here
                         |
-                        3                   what is asked
+                        3                   their mean: the task
 ```
 
 **Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
@@ -41,17 +41,17 @@ it gets.
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the mean over all rows | 3 |
+| value | the gradient of the mean over all rows | 3, as in the picture |
 | what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
-**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of it sends 2 · 3/4 · 120 = 180 bytes. The
-budget leaves room for two more numbers, 12 bytes.
+**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of w sends 2 · 3/4 · 120 = 180 bytes. The budget
+leaves room for two more numbers, 12 bytes.
 
 Check your work: shardlings check g3_inner_grad
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax

@@ -1,8 +1,8 @@
 """# G5 Batch norm over all devices
 
-Batch norm subtracts from each column its mean over the batch and divides by its standard deviation. Under data
-parallelism a device has B/N rows; their mean and variance are not those of the batch. The mean of the devices'
-variances is not the variance of the batch either: it leaves out the distances between the devices' means.
+Batch norm subtracts from each column the column's mean over the batch and divides by the column's standard deviation.
+Under data parallelism a device has only B/N rows. Their mean and variance are not those of the batch. The mean of the
+devices' variances is not the variance of the batch either: it leaves out the distances between the devices' means.
 
 ```
    x0  rows 0-14   sum[D]  sum of squares[D]  --+
@@ -25,7 +25,7 @@ are those of each column over all rows of the batch. The variance is the mean of
 |---|---|---|
 | value | mean and variance are those of all rows | mean 5, variance 10 |
 | layout | the result is laid out as `P("dp")` | |
-| gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
+| gradient | the gradient of x goes through mean and variance, too: each row affects every other row | |
 | forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
 | backward pass | backward pass: no more bytes over dp than forward | 72 bytes |
 
@@ -33,13 +33,13 @@ Allowed: two all-reduces of D numbers that do not wait for one another.
 
 **Symbols.** B rows in the batch, D columns, N (in the question X) devices along dp, L layers.
 
-**Small case.** Two devices hold two rows each, of one column: 1, 3 and 7, 9. Each device's variance is 1. All four
-rows have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 10. With D=6 on dp=4 an all-reduce of
-12 numbers, 48 bytes, sends 2 · 3/4 · 48 = 72.
+**Small case.** Two devices hold two rows each, of one column: 1, 3 and 7, 9. Each device's variance is 1. All four rows
+have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 10. With D=6 on dp=4 an all-reduce of 12
+numbers, 48 bytes, sends 2 · 3/4 · 48 = 72 bytes.
 
 Check your work: shardlings check g5_batch_norm
-For all exercises of this module: README.md, or shardlings show 07_autodiff
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 07_autodiff
+The text "Going further" is below the code.
 """
 
 import jax
@@ -76,11 +76,11 @@ two_pass_cost = None  # TODO: your answer
 # ## Going further
 #
 # **Precision.** The variance is the mean of squares minus the square of the mean. If means are many times as large as
-# deviations, both terms are nearly equal, and few digits are left. A program can first subtract a number that all devices
-# know, such as a running mean. The data of this exercise need no such step.
+# deviations, both terms are nearly equal, and few digits of their difference are right. A program can first subtract a
+# number that all devices know, such as a running mean. The data of this exercise need no such step.
 #
-# **In real systems.** The sums of a layer have a few KB, and hops take longer than bytes. So one all-reduce is better
-# than two. PyTorch offers batch norm over all devices as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and
-# need no communication.
+# **In real systems.** The sums of a layer have only a few KB, so the latency of the hops sets the time, and one
+# all-reduce is faster than two. PyTorch offers batch norm over all devices as `SyncBatchNorm`. Layer norm and RMS norm
+# look along a row, and need no communication.
 #
 # **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.

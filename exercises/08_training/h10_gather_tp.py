@@ -33,14 +33,15 @@ last h, and the gradients of Σ(y · dy).
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may keep activations. Mind that dy is
 *equal* on all devices; a sum over devices would count it N times.
 
-**Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh.
+**Symbols.** B rows, D width, L layers, N devices along tp; {dh}: partial sums of dh, one on each device.
 
-**Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 per device.
-Forward pass: 3 · 216 = 648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864 in all.
+**Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 bytes per device.
+The forward pass sends 3 · 216 = 648 bytes. The backward pass sends 2 · 216 bytes in the scatters and 2 · 216 bytes in
+the all-reduce, 864 bytes in all.
 
 Check your work: shardlings check h10_gather_tp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax
@@ -76,13 +77,13 @@ slicing_costs = None  # TODO: your answer
 
 # ## Going further
 #
-# **Why fewer bytes are not enough** if weights stay on their devices. In the backward pass device d needs dh of its own
-# columns only. h is whole everywhere, so from those columns d computes its columns of the gradient of w, and its part of
-# the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other
-# devices: a reduce-scatter. Only dx must be whole, which also takes a gather. dy needs no communication. The transpose
-# of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
+# **Why fewer bytes are not enough.** Suppose that weights stay on their devices. In the backward pass device d needs only
+# its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
+# and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
+# parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, which also takes a gather.
+# dy needs no communication. The transpose of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
 #
-# **In real systems.** Weights are cut by columns and by rows in turn (H5). Such a stack waits for half as many
+# **In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
 # collectives as the stack of this exercise.
 #
-# **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
+# **Read on.** Stanford CS336, lecture 8, on tensor parallelism; exercise B3, on transposes.

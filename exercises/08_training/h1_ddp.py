@@ -1,18 +1,18 @@
 """# H1 Data parallelism with padding and dropout
 
-Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
+make the same update. The step has to give the result of one device with the whole batch. Two mistakes change this
 result without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
-  over real rows.
+- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
+  mean over all real rows.
 - **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
 ```
    device   real rows   sum of losses   its own mean
      0          3             6              2
-     1          1             8              8        mean of means  5
-     2          0             0             0/0       14 / 4       = 3.5
+     1          1             8              8        mean of means: 5
+     2          0             0             0/0       right: 14 / 4 = 3.5
 ```
 
 **Write** `ddp_step(params, x, y, real, key, *, mesh)`, one step of gradient descent.
@@ -36,18 +36,18 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 
 | check | rule | small case |
 |---|---|---|
-| value | each of five steps is that of one device with all rows and the same `kept` | |
+| value | each of five steps equals the step of one device with all rows and the same `kept` | |
 | dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
-for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
+**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes for
+them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 Check your work: shardlings check h1_ddp
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax
@@ -92,7 +92,8 @@ ddp_unhidden = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** PyTorch calls it `DistributedDataParallel`. Trainers of language models have divided the loss by
-# the number of tokens on each device or in each micro-batch. The loss looked right, but short sequences counted too much.
+# **In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. Some training programs for language
+# models divided the loss by the number of tokens on each device or in each micro-batch. The loss looked right, but short
+# sequences counted too much.
 #
 # **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.

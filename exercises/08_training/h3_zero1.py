@@ -1,16 +1,17 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
 Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them. With
-ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices gather the
-new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes than plain data
-parallelism.
+ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates only these elements. Then all devices
+gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes than plain
+data parallelism.
 
 ```
-        one device of four                      all devices
-   p   [=============]  p is whole, g is of my rows
-   g   [-------------]  -- reduce-scatter -->   [---]  of all rows, mine
-   m,v [---]            -- update ---------->   [===]  p, mine
-   p   [=============]  <- all-gather -------   [===]
+       whole on each device                     a quarter on each of four
+   g   [-------------]  of the device's rows
+                        -- reduce-scatter -->   [---]  g of all rows
+                                                [---]  m, v: updated by g
+                                                [===]  p: updated by m, v
+   p   [=============]  <----- all-gather ---
 ```
 
 **Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b −
@@ -40,12 +41,12 @@ S is a multiple of N and at least the number of parameters. You choose the order
 
 **Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
-bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters, padded to S = 132. On dp=4 a device has 33 elements each of m
+and v: 264 bytes instead of 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
 
 Check your work: shardlings check h3_zero1
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax
@@ -79,7 +80,8 @@ zero1_held = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer. They gather bfloat16 weights.
+# **In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer work like this. They gather bfloat16
+# weights.
 #
 # **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5;
 # Stanford CS336, assignment 2, the sharded optimizer.

@@ -13,8 +13,8 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
    +-------+     +---+---+           +---+---+       +-------+
    | whole |  ·  | 0 | 1 |  gate ->  | 0 | 1 |   ·   |   0   |  =  {y}
    +-------+     +---+---+           +---+---+       +-------+
-                                                     |   1   |
-                                                     +-------+
+                                                     |   1   |  {y}: partial
+                                                     +-------+  sums of y
 ```
 
 **Write** two bodies and a function. Their docstrings give the shapes.
@@ -41,12 +41,12 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
-**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 ·
-3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 · 3/4 · 240
+= 360 bytes. Both passes send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 Check your work: shardlings check h5_tensor_parallel
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax

@@ -36,14 +36,16 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `drop`: value | a share of about `rate` becomes 0; copies stay equal; nothing is sent | |
 | `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if shifted | |
 
-**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
+**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
+`hidden` = tanh(…), float32[S, F/N].
 
-**Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200;
-five send 81,000 per layer. Gradients of `scale` and `bias`: 2 · 3/4 · 720 = 1080.
+**Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200 bytes,
+so the five collectives of a layer send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080
+bytes.
 
 Check your work: shardlings check h6_sequence_parallel
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax
@@ -112,15 +114,15 @@ kept_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of its gradient. Add
-# parts. Copies would be averaged, but these gradients are not copies. The gradients of `w1` and `w2` need no sum,
-# because the gathers brought all rows.
+# **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of the scale's
+# gradient. Parts have to be added. Copies would be averaged, but these gradients are not copies. The gradients of `w1`
+# and `w2` need no sum, because the gathers brought all rows.
 #
 # **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each
 # layer. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep the
 # first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
 #
-# **In real systems.** Megatron's sequence parallelism. Some released frameworks did not sum the norms' gradients. The
-# loss still goes down, but the devices' scales drift apart.
+# **In real systems.** Megatron's sequence parallelism works like this. Some released frameworks did not sum the norms'
+# gradients. The loss still goes down, but the devices' scales drift apart.
 #
 # **Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.

@@ -1,7 +1,7 @@
 """# H9 Seven layouts of a layer, and which operations overlap
 
 In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A.
-There are seven layouts:
+There are seven layouts, `scheme` 1 to 7:
 
 | | A[B, E] | W[E, E] | called | moves, per layer |
 |--|---|---|---|---|
@@ -16,13 +16,14 @@ There are seven layouts:
 A collective can overlap a matmul if neither needs the other's result:
 
 ```
-             waits for            is waited for by     so beside it runs
-   gather W  nothing              its own matmul       other layers
-   scatter C its whole matmul     the next matmul      nothing, if whole
-   gather A  the matmul before    its own matmul       nothing, if whole
+             needs first          is needed by         can run beside
+   gather W  nothing              its own matmul       other layers' matmuls
+   scatter C its own matmul       the next matmul      no matmul
+   gather A  the matmul before    its own matmul       no matmul
 ```
 
-Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
+The table is about whole collectives; a collective's *own* matmul is that of its layer. If a collective of A or C is cut
+into hops, the hops overlap its own matmul (exercises F1, F2).
 
 **Write** two functions; their docstrings list arguments.
 
@@ -42,14 +43,15 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 
 Allowed: permutes in place of a collective.
 
-**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times W is the both-way bandwidth of a link.
+**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In formulas of times W is the both-way bandwidth of a
+link.
 
-**Small case.** float32, B=20, E=24, x=4, y=2. Bytes per layer: scheme 2 sends 3/4 of W, 1728. Schemes 5 and 6
-send 3/4 of [20, 24], 1440. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240.
+**Small case.** float32, B=20, E=24, x=4, y=2. For each layer, scheme 2 sends 3/4 of W, 1728 bytes. Schemes 5 and 6 send
+3/4 of [20, 24], 1440 bytes. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240 bytes.
 
 Check your work: shardlings check h9_seven_layouts
-For all exercises of this module: README.md, or shardlings show 08_training
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 08_training
+The text "Going further" is below the code.
 """
 
 import jax
@@ -110,9 +112,10 @@ mixed_layer_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **In time**, as the course's clock computes it with profile *ideal*: three layers of float32[16384, 16384] and 32,768
-# rows on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core, `G` is an
-# all-gather and `S` is a reduce-scatter; times are in us.
+# **In time.** The grader's clock computes the times of this picture for three layers of float32[16384, 16384] and
+# 32,768 rows on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the
+# core. In the picture `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S` is a reduce-scatter;
+# times are in us.
 #
 # ```
 # scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped
@@ -128,16 +131,16 @@ mixed_layer_time = None  # TODO: your answer
 # link x-         reduce_scatter·        S·············        reduce_scatter·
 # ```
 #
-# The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-# beside the core, but no reduce-scatter. In both profiles the collectives of scheme 5 are fully exposed.
+# In v5e's own profile all-gathers run beside the core, but reduce-scatters do not. In both profiles the collectives of
+# scheme 5 are fully exposed.
 #
 # **Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
 # collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
 # other parts, in layout 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
 #
-# **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
-# longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of rows is its
-# FLOP/s divided by a link's byte/s (D5).
+# **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective takes
+# longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of rows is its FLOP/s
+# divided by a link's bytes/s (exercise D5).
 #
 # **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
-# exercise is layout 6 in hops; here that is F3.
+# exercise is layout 6 in hops; in this course that is exercise F3.

@@ -37,12 +37,12 @@ is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
-**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8. With M=27 it
-is 3/30.
+**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8 of the time.
+With M=27 the bubble is 3/30.
 
 Check your work: shardlings check i1_gpipe_forward
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import jax
@@ -93,9 +93,10 @@ bubble_flops = None  # TODO: your answer
 
 # ## Going further
 #
-# **In time**, as the course's clock computes it with profile *ideal*, ticks unrolled: P = 4, M = 5, two layers of
-# float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips. In the picture `D` is a matmul,
-# `k` other work of the core, `P` a hop; times are in us.
+# **In time.** The grader's clock computes the times of this picture for unrolled ticks on 2x2 v5e chips: P = 4, M = 5,
+# two layers of float32[4096, 4096] on each device, and micro-batches of 4096 tokens. It uses the profile *ideal*: every
+# collective can run beside the core. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop;
+# times are in us.
 #
 # ```
 # 24,302.753 us, 7 permutes, 0% of their time overlapped
@@ -104,11 +105,11 @@ bubble_flops = None  # TODO: your answer
 # link pp+     P···     P···     P···    P···     P···    P····    P···
 # ```
 #
-# A matmul waits for the hop before it, and the hop waits for the matmul before it. If a stage takes d and a hop takes h,
-# the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own profile also
-# lets permutes run beside the core.
+# A matmul waits for the hop before it, and the hop waits for the matmul before it. If a stage takes the time d and a hop
+# takes the time h, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. In v5e's own profile permutes also run
+# beside the core.
 #
-# **In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
-# weights and gradients.
+# **In real systems.** Stages are on different hosts or pods, because activations between stages have few bytes, compared
+# with weights and gradients.
 #
 # **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.

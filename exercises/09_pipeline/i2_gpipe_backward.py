@@ -1,8 +1,9 @@
 """# I2 The backward pass of a pipeline
 
-I1's pipeline learns. When the last device has all outputs, gradients run in the other direction. In a tick a device
-receives the gradient of its output and sends the gradient of its input to the previous device. To compute a gradient it
-needs the input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
+Now the pipeline of exercise I1 learns. When the last device has all outputs, gradients run in the other direction. In a
+tick a device receives the gradient of its output and sends the gradient of its input to the previous device. To compute
+a gradient, the device needs the input of its stage again. So in the forward pass each device keeps a *stash* of these
+inputs.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
@@ -11,7 +12,8 @@ needs the input of its stage again. So in the forward pass each device keeps a *
    pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
 ```
 
-In ticks with a dot a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
+In ticks with a dot a device computes on junk. Mask a gradient of junk with `jnp.where`, not by a factor 0: 0 · NaN is
+NaN.
 
 **Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step (`check_vma=False`). `stage` is given. The
 loss is the mean of `(output − y)²` over all M micro-batches together.
@@ -31,18 +33,18 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 | ticks | M + P − 1 ticks in each pass; permutes, and one all-reduce of the loss | 2 · 6 ticks |
 | memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
-Inputs of every layer, or a gradient per micro-batch, take too much memory. Write the ticks as loops: the grader
-cannot follow the memory of a program of more than 5,000 operations.
+Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
+the grader cannot follow the memory of a program of more than 5,000 operations.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash`, layers of a stage), D width.
 
 **Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
-and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
-compute the stage again, and one for each gradient.
+and a function from the output's gradient to the gradients of `ws` and `a`. So a backward tick costs as much as three
+forward ticks: one to compute the stage again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import jax

@@ -34,22 +34,22 @@ A rank runs its operations one after the other. Each operation begins when the o
 
 | check | rule: the order is possible and complete; `stuck` is exact |
 |---|---|
-| messages | with send and recv |
-| isend | with isend and wait, too |
-| groups | with all_reduce in groups |
-| mixed | with all these operations together |
+| messages | programs with send and recv |
+| isend | programs with isend and wait, too |
+| groups | programs with all_reduce in groups |
+| mixed | programs with all these operations |
 
 A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
 Operations that end together, or that do not wait for each other, have no fixed order.
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
-If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
+`([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import math

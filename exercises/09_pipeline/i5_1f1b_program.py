@@ -1,7 +1,7 @@
 """# I5 1F1B as a program
 
-GPipe keeps the inputs of M micro-batches. I3's schedule keeps at most P. Here you write the program: in each tick a
-device does one forward (F) or one backward (B), and sends one array.
+GPipe keeps the inputs of M micro-batches. The schedule of exercise I3 keeps at most P inputs. Here you write the
+program: in each tick a device does one forward (F) or one backward (B), and sends one array.
 
 ```
  tick  0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15     P = 4, M = 5
@@ -11,10 +11,10 @@ device does one forward (F) or one backward (B), and sends one array.
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: a device has F in even ticks and B
-in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the device computes junk.
+Device s has F of micro-batch i in tick s + 2i, and B of micro-batch i in tick 2P − 1 − s + 2i. A device has F in even
+ticks and B in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the device computes junk.
 
-**Write** the body `grad_1f1b(ws, x, y)` (`check_vma=False`). `stage` and the loss are those of I2.
+**Write** the body `grad_1f1b(ws, x, y)` (`check_vma=False`). `stage` and the loss are those of exercise I2.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -31,8 +31,8 @@ in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the d
 | ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
 | memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; a stash of M inputs fails | 4 inputs |
 
-On pp=4 the clock also counts ticks: with these small arrays a tick takes as long as its hop, 1 us. Write the ticks as a
-loop, because the grader cannot follow unrolled ticks.
+On pp=4 the grader's clock also counts ticks: with these small arrays a tick takes as long as its hop, 1 us. Write the
+ticks as a loop, because the grader cannot follow unrolled ticks.
 
 Allowed: F and B of two micro-batches in one tick, which takes M + 2P − 2 ticks and a stash of 2P − 1 inputs; a copy of
 the stash in each tick.
@@ -43,8 +43,8 @@ the stash in each tick.
 F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
 
 Check your work: shardlings check i5_1f1b_program
-For all exercises of this module: README.md, or shardlings show 09_pipeline
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
+The text "Going further" is below the code.
 """
 
 import jax
@@ -95,9 +95,9 @@ lock_step_time = None  # TODO: your answer
 # ## Going further
 #
 # **In time.** All devices run one program, and each waits for its neighbours. So a tick takes as long as the longer of F
-# and B. B computes the stage again, so it has three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and
-# GPipe's takes (M + P − 1) · 4. The program saves memory and costs time. If each device has its own program, 1F1B also
-# takes (M + P − 1) · 4.
+# and B. B computes the stage again, so it has three times the matmuls of F. Let a unit be the time of an F. The step
+# takes 2 (M + P − 1) · 3 units, and GPipe's step takes (M + P − 1) · 4 units. The program saves memory and costs time. If
+# each device has its own program, 1F1B also takes (M + P − 1) · 4 units.
 #
 # **Both in one tick.** A program with an F and a B in each tick has M + 2P − 2 ticks of 4 units.
 #

@@ -1,8 +1,8 @@
 """# J1 Experts on other devices
 
 A layer has E experts, each with its own weights, and each token goes through k of them. More experts mean more
-parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to its expert's
-device, and gets the result back.
+parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to the devices of
+its experts, and gets the results back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -14,12 +14,11 @@ device, and gets the result back.
 ```
 
 **Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
+experts. The token chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
 tanh(token · W of the expert).
 
-**Capacity.** A device has `cap` slots for each expert. It serves all first choices in the order of tokens,
-then all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates
-do not change.
+**Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then
+all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates do not change.
 
 | | whole shape | layout |
 |---|---|---|
@@ -39,13 +38,13 @@ do not change.
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
-slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes to the experts, 12
-· 4 · 4 = 192 bytes back. The budget allows 2 more numbers per slot.
+**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots,
+some of them empty. 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
+and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 more numbers per slot.
 
 Check your work: shardlings check j1_moe
-For all exercises of this module: README.md, or shardlings show 10_experts_attention
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
+The text "Going further" is below the code.
 """
 
 import jax

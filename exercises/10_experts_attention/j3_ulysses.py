@@ -13,8 +13,8 @@ positions" into "all positions of my heads". A second all-to-all turns the resul
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
-the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
+**Write** the body `ulysses(q, k, v)`: causal attention whose scores q · k are not scaled. First rotate queries and keys
+with the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
 and K.
 
 | | shape on one device | layout |
@@ -33,13 +33,13 @@ Therefore send only K key heads, and repeat them for their query heads after the
 
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
-**Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. It
-has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 2160 + 2 · 432
-= 5184.
+**Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. This
+block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 are sent. With the result,
+a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 Check your work: shardlings check j3_ulysses
-For all exercises of this module: README.md, or shardlings show 10_experts_attention
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
+The text "Going further" is below the code.
 """
 
 import jax
@@ -88,8 +88,8 @@ ulysses_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** DeepSpeed-Ulysses. The number of key heads bounds the number of devices. Ring attention (J2)
-# has no such bound, and sends keys and values N − 1 times.
+# **In real systems.** DeepSpeed-Ulysses works like this. The number of key heads bounds the number of devices. Ring
+# attention (exercise J2) has no such bound, and sends keys and values N − 1 times.
 #
 # **Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
 # Models*.

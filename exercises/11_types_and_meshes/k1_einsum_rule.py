@@ -10,7 +10,8 @@ represent.
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
 Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
-array, that array's placement follows from the placements of the operands. So placements are types, and a program can be checked before it runs.
+array, the operands' placements determine that array's placement. So placements are types, and a program can be checked
+before it runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -20,8 +21,8 @@ array, that array's placement follows from the placements of the operands. So pl
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays. In
-that case a program has to slice, gather or reduce first.
+**Write** two functions. Each function returns a placement, or raises `ValueError` if no placement is right for all
+arrays. In that case a program has to slice, gather or reduce first.
 
 | | arguments |
 |---|---|
@@ -43,11 +44,11 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 
 **Small case.** Two devices hold the partial sums 5 and −3 of the number 2. `triple` gives 15 and −9, which are partial
 sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and not relu(2) = 2. `add_one` gives 6 and
-−2. Their sum is 4, one more than 2 + 1.
+−2. Their sum is 4, and not 2 + 1 = 3.
 
 Check your work: shardlings check k1_einsum_rule
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 import math
@@ -97,6 +98,6 @@ pieces_that_meet = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
+# **In real systems.** DTensor and JAX's explicit sharding compute such placements for the result of every operation.
 #
 # **Read on.** E. Z. Yang, "Computing sharding with einsum".

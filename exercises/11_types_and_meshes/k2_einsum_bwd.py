@@ -1,7 +1,8 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
-An einsum of parts needs no communication (K1), but its backward pass may. Each device multiplies a whole operand by a
-different part. So each device has only a share of that operand's gradient, and the sum over devices is *pending*.
+An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
+multiplies a whole operand by a different part of another operand. So each device has only a share of that operand's
+gradient, and the sum over devices is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
@@ -9,8 +10,8 @@ different part. So each device has only a share of that operand's gradient, and 
    gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
-**Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit, so K1's rule
-returns a placement.
+**Write** two functions. Placements are those of exercise K1, along one mesh axis. In all cases the parts fit, so K1's
+rule returns a placement.
 
 | | returns |
 |---|---|
@@ -36,13 +37,13 @@ is sent.
 
 **Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
 
-**Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), the scale `R`.
-Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
-a chunk has 2 numbers: 2 · 3 hops of 8 bytes, 48 bytes.
+**Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), and the scale is
+`R`. Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
+a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
 
 Check your work: shardlings check k2_einsum_bwd
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 import math

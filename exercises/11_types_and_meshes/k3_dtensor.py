@@ -1,7 +1,8 @@
 """# K3 Two ways to write a layout
 
-JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis* what it does,
-in the order of the mesh. Axes apply from left to right. Each notation can express layouts that the other cannot.
+JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis*, in the order
+of the mesh, what this axis does to the array. The entries apply from left to right. Each notation can express layouts
+that the other cannot.
 
 | | mesh dp=2, fsdp=3, tp=4, array of shape (24, 8) |
 |---|---|
@@ -37,20 +38,20 @@ a spec with unreduced axes.
 | both: size 1 | an axis of size 1 keeps its place and name |
 | `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
 | both: refused | `ValueError`: parts that are not equal, or an axis that is used twice |
-| | a dimension that the array lacks (0 is the first, −1 is none), an axis that the mesh lacks |
+| | a dimension that the array lacks (0 is the first; −1 is invalid), an axis that the mesh lacks |
 | | a list not as long as the mesh; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
 
 Never return a layout that is only similar to the given one.
 
-**Symbols.** In the questions r dimensions and k mesh axes.
+**Symbols.** In the questions an array has r dimensions and a mesh has k axes.
 
 **Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. `P(("fsdp", "dp"))` raises
 `ValueError`: the similar list `["S(0)", "S(0)", "R"]` gives four of the six parts to the wrong devices, although every
 shape is right.
 
 Check your work: shardlings check k3_dtensor
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 from jax.sharding import PartitionSpec as P
@@ -104,8 +105,8 @@ scattered_gradient = None  # TODO: your answer
 # ## Going further
 #
 # **In real systems.** Programs convert checkpoints between the two notations. FSDP with tensor parallelism makes a tuple
-# that is not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this
-# case.
+# that is not in the mesh's order, because tp cuts the weight before fsdp does. For this case DTensor has its own
+# placement, the strided shard.
 #
 # **Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
 # placements.

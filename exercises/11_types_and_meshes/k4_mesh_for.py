@@ -6,7 +6,7 @@ the fast links.
 
 | axis | cuts | communication |
 |---|---|---|
-| `pp` | layers | neighbouring stages, seldom |
+| `pp` | layers | activations between neighbouring stages, seldom |
 | `dp_replicate` | the batch | gradients, once a step |
 | `dp_shard` | the batch, the weights (FSDP) | weights, in each layer |
 | `cp` | sequences, the weights (FSDP) | keys and values, in each layer |
@@ -25,7 +25,7 @@ the fast links.
 |---|---|
 | `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along `axes` only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of the given mesh (any order) |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the given mesh's order (any order is possible) |
 
 **What is checked**
 
@@ -49,8 +49,8 @@ GPU sends w bytes/s.
 of cp, such as [0, 4], stays in a node.
 
 Check your work: shardlings check k4_mesh_for
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 import math

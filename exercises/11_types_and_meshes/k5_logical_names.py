@@ -38,12 +38,12 @@ If a rule is skipped, a later rule for its name may still apply.
 mlp.
 
 **Small case.** With the rules above, an array with only ("batch", "seq") is `P("dp", "tp")`, because no other dimension
-takes tp first. If the rule for seq comes before the rule for heads, all three names give `P("dp", "tp", None)`. The
-order of the *rules* decides, not the order of the dimensions.
+has taken tp before. If the rule for seq comes before the rule for heads, all three names give `P("dp", "tp", None)`.
+The order of the *rules* decides, not the order of the dimensions.
 
 Check your work: shardlings check k5_logical_names
-For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
+The text "Going further" is below the code.
 """
 
 from jax.sharding import PartitionSpec as P
@@ -88,7 +88,7 @@ spec_by_rules = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They treat a rule with missing axes
-# in different ways; see their documentation.
+# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two treat a rule with missing
+# axes in different ways; see their documentation.
 #
 # **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.

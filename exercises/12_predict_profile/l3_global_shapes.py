@@ -1,7 +1,7 @@
 """# L3 From one device's program back to the arrays
 
-A profile shows the program of one device: local shapes, numbered devices, no mesh axes. From it you find the shapes of
-the whole arrays, and the axes that cut them.
+A profile shows the program of one device: local shapes, numbered devices, no mesh axes. From this program you find the
+shapes of the whole arrays, and the axes that cut them.
 
 ```
 %h = bf16[72,512] parameter(0), sharding={devices=[2,1,4]<=[8]
@@ -10,12 +10,12 @@ the whole arrays, and the axes that cut them.
 %v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
 ```
 
-`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs
-over the 4 parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With
-`last_tile_dim_replicate` the grid has one more dimension, which runs over copies. `{replicated}` has no grid.
-The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs over the 4
+parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With `last_tile_dim_replicate`
+the grid has one more dimension, which runs over copies. A sharding `{replicated}` has no grid. The mesh numbers its
+devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 
-**Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in order; axes may have any names.
+**Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in the order of the mesh; axes may have any names.
 `parameters` is given.
 
 | | returns |
@@ -23,8 +23,8 @@ The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 | `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups have equal axes |
 | `global_shapes(hlo, mesh)` | for each parameter (whole shape, axes of each dimension) |
 
-If several axes cut a dimension, the outer axis comes first. A dimension that no axis cuts has `[]`. Every sharding uses
-whole axes.
+If several axes cut a dimension, the outer axis comes first. A dimension that no axis cuts has `[]`. No sharding uses
+only a part of a mesh axis.
 
 **What is checked**
 
@@ -41,8 +41,8 @@ whole axes.
 rows cut by y and columns by x.
 
 Check your work: shardlings check l3_global_shapes
-For all exercises of this module: README.md, or shardlings show 12_predict_profile
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 12_predict_profile
+The text "Going further" is below the code.
 """
 
 import re
@@ -87,8 +87,8 @@ whole_product = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** If X = Y, sizes cannot distinguish the axes, but strides can. In a profile, first check whether the
-# layout is the intended one.
+# **In real systems.** If X = Y, the sizes in a sharding do not show which axis is meant, but the strides of its devices
+# do. In a profile, first check whether the layout is the intended one.
 #
 # **Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
 # `OpSharding`.

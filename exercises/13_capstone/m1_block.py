@@ -14,10 +14,10 @@ units.
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then
-x ← x + MLP(norm(x)). Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is
-`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the function of
-one device, which `jax.shard_map` maps, on its own: M2 starts from it.
+**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then x ← x + MLP(norm(x)).
+Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. `norm`,
+`ROWS` and `PARAMS` are given. Write the function that `jax.shard_map` maps as a separate function: exercise M2 starts
+from it.
 
 | | shape | layout |
 |---|---|---|
@@ -42,7 +42,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
 The budget for sp lets you gather K and V again in the backward pass. `jax.checkpoint` or a barrier ties the gathers to
-that pass, as in H4.
+that pass, as in exercise H4.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
@@ -51,8 +51,8 @@ all-reduce over tp sends 8064 bytes. K is [3, 2, 4, 2], 192 bytes, and gathering
 30912 parameters, 123648 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 123648 bytes.
 
 Check your work: shardlings check m1_block
-For all exercises of this module: README.md, or shardlings show 13_capstone
-Going further: below the code
+Notes on all exercises of this module: see README.md, or run shardlings show 13_capstone
+The text "Going further" is below the code.
 """
 
 import jax

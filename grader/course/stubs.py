@@ -40,9 +40,9 @@ def commented(text: str) -> str:
 def _commands(course: Course, exercise: Exercise) -> str:
     lines = [f"Check your work: shardlings check {exercise.id}"]
     if module_text(course, exercise.module):
-        lines.append(f"For all exercises of this module: {README}, or shardlings show {exercise.module}")
+        lines.append(f"Notes on all exercises of this module: see {README}, or run shardlings show {exercise.module}")
     if exercise.further:
-        lines.append("Going further: below the code")
+        lines.append('The text "Going further" is below the code.')
     return "\n".join(lines)
 
 

@@ -27,8 +27,9 @@ entry for each dimension.
 | every axis of a tuple cuts the tuple's dimension | size of the dimension / product of the axis sizes | `P(("x", "y"))`: (3, 10) |
 | `ValueError` when a dimension does not divide evenly | size % product ≠ 0 | 26 rows by `("x", "y")`: error |
 
-The spec may have fewer entries than the array has dimensions: no axis cuts the rest. Along an axis that the spec does
-not name, devices hold copies. Axes may have any names. The sizes of the block are ints: 3, not 3.0.
+The spec may have fewer entries than the array has dimensions: no axis cuts the dimensions without an entry. Along an
+axis that the spec does not name, devices hold copies. Axes may have any names. The sizes of the block are ints: 3, not
+3.0.
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. `A[I_XY, J]`: both x and y cut the rows, `P(("x", "y"), None)`.
 
@@ -57,7 +58,7 @@ exercise = Exercise(stars=1)
 @exercise.function(
     hints=[
         "Go through the dimensions and the entries together. Which axes of the mesh cut nothing?",
-        "Bring the three kinds of entry to one form, a tuple of axes, and divide by the size of each axis in it.",
+        "Turn the three kinds of entry into one, a tuple of axes. Divide the dimension by the size of each axis in the tuple.",
         "for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]",
     ]
 )

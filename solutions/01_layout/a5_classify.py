@@ -21,9 +21,9 @@ The sharding of two operands decides what their einsum costs. A letter that both
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-*In the same way* means that both tuples have the same axes in the same order. A kept letter may be cut in one operand
-only. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of` returns
-the axes of an entry as a tuple.
+*In the same way* means that both operands have the same axes in the same order. If only one operand cuts a kept letter,
+that is no reason for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The
+given `axes_of` returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -42,14 +42,14 @@ for both operands it is case 1.
 
 ## Going further
 
-The small case is attention scores. What each case costs:
+The einsum of the small case computes attention scores. The table shows what each case costs:
 
 | case | what it takes |
 |---|---|
 | `"illegal"` | JAX refuses it |
-| 4 | gather an operand first |
-| 3 | sum afterwards |
-| 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (C2) |
+| 4 | an all-gather of one operand first |
+| 3 | a sum over devices afterwards |
+| 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
 | 1 | nothing; slicing an operand that is whole is free |
 
 **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
@@ -73,7 +73,7 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Take the equation apart first: which letters are summed, which are kept? Then look at how the operands cut each letter, not at positions.",
+        "Take the equation apart first: which letters are summed, which are kept? Then compare how the two operands cut each letter, at whatever position the letter is.",
         "Make a dict from letter to axes for each operand. The kept letters decide case 4. The summed letters decide cases 3 and 2.",
         "Case 4: the non-empty cuts of a kept letter differ between the operands, or one axis cuts two kept letters.",
     ]
@@ -130,8 +130,8 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
     hints=[
         "How many axes are in use, and which dimension does each cut?",
-        "Choose j axes to use, and put them in a row. Then put borders into the row, so that r dimensions get r parts, which may be empty.",
-        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to set the borders",
+        "Choose j of the k axes and put them in an order. Then cut this sequence into r parts, one for each dimension. A part may be empty.",
+        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to cut an order into r parts",
     ],
 )
 def how_many_shardings(r, k):

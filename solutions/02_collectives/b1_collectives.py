@@ -1,6 +1,6 @@
 """# B1 The four collectives
 
-A collective moves data among all devices of a mesh axis. Four of them carry almost all traffic of sharded training.
+A collective moves data among all devices of a mesh axis. Four collectives carry almost all traffic of sharded training.
 
 ```
       all-gather   all-reduce   reduce-scatter   all-to-all
@@ -19,7 +19,7 @@ with `check_vma=False`.
 | `reduce_scatter_body(a)` | a partial sum [I, J] | your columns of the sum, [I, J/X] |
 | `all_to_all_body(a)` | a shard of `A[I_X, J]`, [I/X, J] | a shard of `A[I, J_X]`, [I, J/X] |
 
-All arrays are float32. In the first body `A` has two or three dimensions, and `dim` may be the last one.
+All arrays are float32. In `all_gather_body`, `A` has two or three dimensions, and `dim` may be the last one.
 
 **What is checked**
 
@@ -83,7 +83,7 @@ def all_reduce_body(a):
     out_specs=P(None, "x"),
     hints=[
         "One function of jax.lax adds and cuts at once.",
-        "jax.lax.psum_scatter; its scatter_dimension is 0 unless you say otherwise, and it has `tiled` too.",
+        "Use jax.lax.psum_scatter. Its scatter_dimension is 0 by default. Like all_gather, it has an argument `tiled`.",
         "jax.lax.psum_scatter(a, 'x', scatter_dimension=1, tiled=True)",
     ],
 )

@@ -1,7 +1,7 @@
 """# B2 From one layout to another
 
-Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
-more when the block is larger.
+Devices change an array's layout by a short program of collectives. Several programs can end in the same layout. Their
+costs differ, because a step costs more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
@@ -19,14 +19,14 @@ more when the block is larger.
 | `("reduce_scatter", axis, dim)` | unreduced over `axis` | `axis` cuts `dim` | block · (n − 1) / n |
 | `("all_reduce", axis)` | unreduced over `axis` | whole along `axis` | 2 · block · (n − 1) / n |
 
-`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of axes. `mesh_shape` is a
-dict. All dimensions divide evenly.
+`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of the axes over which the
+array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimensions divide evenly.
 
 **What is checked**
 
 | check | rule |
 |---|---|
-| each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
+| each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
 | plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
 
 Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
@@ -35,13 +35,13 @@ Each case has a plan that uses every axis at most once. A cheaper plan, which us
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
 
-**Small case.** `A[I_X, J] → A[I, J_X]` of 1 MB on x=4. A block has 0.25 MB. An all-to-all sends 3/4 of it, 0.19 MB. An
-all-gather and a slice send 0.75 MB.
+**Small case.** An array of 1 MB changes from `A[I_X, J]` to `A[I, J_X]` on x=4. A block has 0.25 MB. An all-to-all
+sends 3/4 of the block, 0.19 MB. An all-gather and a slice send 0.75 MB.
 
 ## Going further
 
-The order matters: cut early and gather late. Some changes of layout have a still cheaper plan, which slices along an
-axis of copies and gathers along it again.
+The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. This plan slices along
+an axis along which devices hold copies, and later gathers along this axis again.
 
 **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 
@@ -91,7 +91,7 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 @exercise.function(
     hints=[
         "Take one axis of the mesh at a time: what does it cut in src, and what in dst? Then think about the order of the steps.",
-        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. run_plan gives the bytes of each order that works: take the cheapest.",
+        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of the others: take the cheapest.",
         "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
     ]
 )

@@ -29,16 +29,17 @@ which takes one cotangent block per device, y, to one cotangent block per device
 |---|---|
 | value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
-| your own collective | JAX does not make it, by `jax.vjp`, `jax.linear_transpose` or a gradient |
+| your own collective | you call the collective; `jax.vjp`, `jax.linear_transpose` or a gradient do not make it for you |
 
-- The forward pass copies an element to many devices: the element gets the *sum* of their cotangents.
+- The forward pass copies an element to many devices: the element gets the *sum* of the copies' cotangents.
 - The forward pass adds an element to others: the element gets the whole cotangent of the sum.
-- The forward pass moves an element: the cotangent comes back from the target.
+- The forward pass moves an element: the cotangent comes back from the element's new device.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
-**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
-88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. With the mean, (5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
+**Small case.** Each of two devices holds one number: x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ =
+80 + 8 = 88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. If the transpose took the mean of the cotangents,
+(5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
 
 ## Going further
 
@@ -103,7 +104,7 @@ def all_reduce_t(y):
     out_specs=P("x"),
     hints=[
         "Nothing is added or copied here: every chunk moves to one other device. Where must its cotangent go?",
-        "It goes back. Swap the dimension that was split and the dimension that was joined.",
+        "The cotangent goes back to the chunk's device. Swap the dimension that was split and the dimension that was joined.",
         "jax.lax.all_to_all(y, 'x', split_axis=0, concat_axis=1, tiled=True)",
     ],
 )
@@ -115,7 +116,7 @@ def all_to_all_t(y):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "Device i's block went to i + 1. Whose cotangent does it get? What about the last device?",
+        "Device i's block went to i + 1. Whose cotangent does this block get? What about the last device?",
         "Reverse every pair (source, target). The last device sent nothing, so the cotangent of its block is zero.",
         "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])",
     ],

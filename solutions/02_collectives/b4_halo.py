@@ -24,7 +24,7 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | `halo` | one element of each neighbour around every block | above |
 | `halo` | three elements of each neighbour | |
 | `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
-| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4: 2 |
+| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
 | `stencil` | five unequal weights | |
 | `stencil` | sharded `P("x")`, two permutes over x with w elements each | 8 bytes |
 
@@ -35,7 +35,7 @@ names as a target receives zeros, without an error.
 columns of a grid.
 
 **Small case.** The weights are (-1, 0, 1) on the array above. Element 4, the first of x1, becomes 5 - 3 = 2 with the 3
-from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would be 1.
+from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11, element 0 would become 1.
 
 ## Going further
 
@@ -62,7 +62,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}], stars=2, exte
     out_specs=P("x"),
     hints=[
         "What does a device have that its right neighbour needs? What does its left neighbour need? Send only these elements.",
-        "One ppermute sends every block's last w elements to i + 1, the other its first w elements to i - 1, modulo X.",
+        "One ppermute sends device i's last w elements to i + 1. Another sends device i's first w elements to i - 1, modulo X.",
         "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x').",
     ],
 )
@@ -76,7 +76,7 @@ def halo(a, *, w):
 
 @exercise.task(
     hints=[
-        "With its halo, a block has all it needs. How many elements does a device compute from its n + 2w elements?",
+        "With its halo, a block has all the data that the stencil needs. How many elements does a device compute from its n + 2w elements?",
         "Inside shard_map: padded = halo(block, w=w), then a sum of 2w + 1 shifted slices of length n.",
         "sum(weight * padded[k : k + n] for k, weight in enumerate(weights))",
     ]

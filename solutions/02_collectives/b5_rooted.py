@@ -24,23 +24,23 @@ and masks its data.
 
 | body | value | bytes from each device, at most | small case |
 |---|---|---|---|
-| `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 |
-| `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 |
-| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 |
-| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 |
+| `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 bytes |
+| `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 bytes |
+| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 bytes |
+| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 bytes |
 
-Each body is also checked for another root. A sum to which only the root contributes is the root's value: mask with
-`jnp.where`, then add. Devices that are not the root may send zeros.
+The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
+with `jnp.where`, then add. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
-**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from
-each device, the scatter 3/4 · 3200 = 2400.
+**Small case.** N=4 devices have float32 blocks of [40, 20], V = 3200 bytes. In the broadcast each device sends 2 · 3/4
+· 3200 = 4800 bytes, in the scatter 3/4 · 3200 = 2400 bytes.
 
 ## Going further
 
-The bytes above are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
-root sends data.
+The bytes above are more than MPI sends. All devices run one program here, so in a broadcast or a scatter all devices
+but the root send zeros.
 
 **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 broadcast from the host that read it. Metrics are reduced to the host that logs them.
@@ -75,7 +75,7 @@ def rooted_broadcast(a, *, root):
     out_specs=P("x"),
     hints=[
         "After a broadcast every device would keep only one chunk. Which collective leaves each device only its chunk?",
-        "Mask as in the broadcast; then a collective that adds and leaves device i with chunk i of the rows.",
+        "Mask as in the broadcast. Then call a collective that adds the blocks and leaves device i with chunk i of the rows.",
         "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)",
     ],
 )
@@ -89,7 +89,7 @@ def rooted_scatter(a, *, root):
     out_specs=P("x"),
     hints=[
         "All devices run the same program: gather first, then ask axis_index for your number.",
-        "all_gather along dimension 1, then zeros on all devices but the root.",
+        "Call all_gather along dimension 1, then return zeros on all devices but the root.",
         "jnp.where(jax.lax.axis_index('x') == root, jax.lax.all_gather(a, 'x', axis=1, tiled=True), 0)",
     ],
 )
@@ -103,7 +103,7 @@ def rooted_gather(a, *, root):
     out_specs=P(None, "x"),
     hints=[
         "Which device returns the sum, and what do the others return?",
-        "psum first, then zeros on all devices but the root.",
+        "Call psum first, then return zeros on all devices but the root.",
         "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)",
     ],
 )
@@ -118,7 +118,7 @@ def rooted_reduce(a, *, root):
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 10240, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
-        "What does the masked all-reduce send, although all blocks but one are zeros?",
+        "How many bytes does the masked all-reduce send, although all blocks but one are zeros?",
         "A masked all-reduce costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
         "2 · V / W with V = 2 · I · K bytes",
     ],

@@ -30,7 +30,7 @@ sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A colle
 | `matmul_reduce_scatter` | C is sharded `P(None, "x")` | |
 | `matmul_reduce_scatter` | in `shard_map`, one reduce-scatter over x and no other collective | 2880 bytes |
 
-Keep float32 throughout.
+Keep all arrays in float32.
 
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
 bandwidth of a link.
@@ -41,8 +41,8 @@ as many, 5760 bytes.
 
 ## Going further
 
-**In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
-sequence parallelism it ends with the reduce-scatter.
+**In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron's MLP ends with the all-reduce. With
+sequence parallelism the MLP ends with the reduce-scatter.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
 """

@@ -28,7 +28,7 @@ gather one operand.
 |---|---|---|
 | C equals A @ B | | |
 | C is sharded `P("x", None)`, or `P(None, "x")` | | |
-| in `shard_map`, one all-gather over x, no other collective | | 3840 bytes of `B`, or 2304 of `A` |
+| in `shard_map`, one all-gather over x, no other collective | | 3840 bytes of `B`, or 2304 bytes of `A` |
 | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the array that is gathered. W: both-way
@@ -36,7 +36,7 @@ bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. A local matmul gives [6, 10], a block of the diagonal: 60 of the 240
 elements of a block of rows. The all-gather of `B` sends 3/4 · 32 · 40 · 4 = 3840 bytes per device. The all-gather of
-`A` sends 3/4 · 24 · 32 · 4 = 2304.
+`A` sends 3/4 · 24 · 32 · 4 = 2304 bytes.
 
 ## Going further
 

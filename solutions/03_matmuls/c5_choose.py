@@ -1,7 +1,8 @@
 """# C5 Gather first or reduce last?
 
-`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of
-`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
+A ring of X chips computes `In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16. Every chip holds all of `In` and needs all of
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which strategy is
+faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
@@ -34,12 +35,12 @@
 
 In every case the times of the two strategies differ by more than 5 %.
 
-**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
-chip.
+**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: size of a second batch, in a
+question. C: FLOP/s of a chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1 takes 150 µs of arithmetic, and 746
-µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the all-reduce of 16.8 MB. So
-strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. Strategy 1 takes 150 µs
+of arithmetic, and 746 µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the
+all-reduce of 16.8 MB. So strategy 2 is faster.
 
 ## Going further
 
@@ -60,9 +61,9 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Write down the arithmetic time and the communication time of each strategy. Which dimensions has the array that each strategy sends?",
+        "Write down the arithmetic time and the communication time of each strategy. Which array does each strategy send, and what is its shape?",
         "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
-        "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.",
+        "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second = the same for strategy 2. Compare the two times.",
     ]
 )
 def choose(B, D, F, X, flops, bandwidth):

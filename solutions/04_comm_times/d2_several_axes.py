@@ -26,7 +26,7 @@ rings that carry these bytes at once.
 | `shape`, `itemsize` | shape of the whole array; bytes of one element |
 | `spec` | `PartitionSpec` before the collective |
 | `over` | tuple of the collective's axes |
-| `mesh_shape`, `one_way_bandwidth` | dict of sizes; W1 |
+| `mesh_shape`, `one_way_bandwidth` | dict of the axes' sizes; W1 |
 
 **What is checked**
 
@@ -34,20 +34,22 @@ rings that carry these bytes at once.
 |---|---|---|
 | an all-gather over one axis, while other axes cut the array too | V / W | 47 µs |
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
-| reduce-scatter and all-reduce of an array that other axes cut | the same; all-reduce twice | |
+| reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
 | an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
 | gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
 
 **Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =
 2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
 
-**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, x=4, y=8, v4p (W = 9.0e10), ideal times. `A[I_X, J_Y]` over x: V =
-33.6 / 8 = 4.2 MB, 47 µs. `A[I_XY, J]` over both axes: 33.6 MB / 2W = 186 µs.
+**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p chips with x=4, y=8 (W = 9.0e10 bytes/s; ideal times). A
+gather of `A[I_X, J_Y]` over x has V = 33.6 / 8 = 4.2 MB and takes 47 µs. A gather of `A[I_XY, J]` over both axes takes
+33.6 MB / 2W = 186 µs.
 
 ## Going further
 
-The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
-Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes have equal sizes here.
+The 8 groups of the small case never send to each other. If you forget that y cuts `A`, you find 373 µs. If you divide
+by X in place of Y, you find 93 µs. On a 4x4 mesh the second mistake would give the right time, so no two axes have
+equal sizes here.
 
 **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its full
 bandwidth when one mesh axis spans two or three torus axes.
@@ -76,7 +78,7 @@ def cutting_axes(spec):
 @exercise.function(
     hints=[
         "Which axes cut the array? Which of those belong to the collective, and which do not?",
-        "V = bytes / (sizes of the other axes that cut the array); each axis of the collective with more than one chip adds W = 2·W1.",
+        "V = bytes / (sizes of the other axes that cut the array); each axis of the collective with more than one chip adds W = 2·W1 to the bandwidth.",
         "others = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)",
     ]
 )
@@ -146,8 +148,8 @@ def gather_two_axes_time(chip, X, Y, Z, I, J):
     points=0.5,
     **question,
     hints=[
-        "Which block of C does a ring along z add?",
-        "x and y cut C, so each ring adds one block of its rows and columns.",
+        "Which part of C do the devices of one ring along z add up?",
+        "x and y cut C, so the devices of a ring along z add up one block of C, with I / X rows and J / Y columns.",
         "an all-reduce on one ring: 2 · V / W with V = 4 · I · J / (X · Y) bytes",
     ],
 )

@@ -1,7 +1,8 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time; for large arrays the bytes do. A hop carries bytes during its latency, so the two times do not add up.
+time; for large arrays the bytes do. A hop already carries bytes during its latency, so the longer of the two times
+counts, not their sum.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -22,8 +23,8 @@ time; for large arrays the bytes do. A hop carries bytes during its latency, so 
 | `wraps` | bool | `True`: all are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's
-V / W; the function keeps (N − 1)/N.
+**Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's V
+/ W. Your function uses the exact rule, with (N − 1)/N.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|
@@ -42,17 +43,18 @@ V / W; the function keeps (N − 1)/N.
 **Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
 W = 2·W1: both-way bandwidth.
 
-**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
-µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gather takes 3 µs, not the sum of 5.2 µs. With 2048 rows the gather
-takes 3/4 · 1.05 MB / W1 = 17.5 µs.
+**Small case** (ideal times). A line of 4 v5e chips, W1 = 4.5e10 bytes/s, gathers bfloat16[256, 256], V = 131 kB.
+Latency: 3 hops take 3 µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gather takes 3 µs, not the sum of 5.2 µs. With
+2048 rows the gather takes 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 ## Going further
 
-**Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
-needs 0.73 µs of its link, less than a hop.
+**Rule of thumb.** Latency sets the time if a shard has fewer bytes than a link carries in 1 µs: W1 · 1 µs, which is 45
+kB on v5e. A shard of the small case has 33 kB. A link carries it in 0.73 µs, but the hop takes 1 µs.
 
 **Model and chip.** In the book's profile the small case took 8 µs, not 3 µs. A chip needs about 5 µs to start a
-collective, and then the time of the hops. The questions and the course's clock leave out the start.
+collective, and then the time of the hops. The questions and the grader's clock, its model of time, leave out these 5
+µs.
 
 **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the number
 of hops grows.
@@ -70,7 +72,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Compute two times: one as if arrays were empty, one as if hops took no time.",
+        "Compute two times: one as if the array had no bytes, one as if hops had no latency.",
         "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 per ring, 1 per line.",
         "total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)",
     ]
@@ -79,7 +81,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """Return the time of an all-gather, and what sets it.
 
     Args:
-        bytes: V, the full logical array over these axes.
+        bytes: V, the bytes of the full array over these axes.
         sizes: tuple of the sizes of these axes, each at least 2.
         wraps: True when all of them are rings, False when all are lines.
         one_way_bandwidth: W1, bytes/s of one link in one direction. hop_time: seconds per hop.
@@ -125,7 +127,7 @@ def one_after_the_other(arrays, sizes, chip, topology="ring"):
     model="max(hops · 1 us, bandwidth) for each array; a ring has ⌊N/2⌋ hops and takes V / W, a line has N-1 hops and takes (N-1)/N · V / W1",
     hints=[
         "For each array: does the number of hops or the number of bytes decide?",
-        "First find out whether the axis is a ring or a line. Hops set the time of one array, and bytes that of the other.",
+        "First find out whether the axis is a ring or a line. For one array the hops set the time, for the other array the bytes do.",
         "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
     ],
 )

@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; the step takes the longer time. The ratio of times
-gives the smallest batch and the highest tensor-parallel degree. The layer is
+Arithmetic and communication of a training step overlap; the step takes the longer of the two times. Their ratio gives
+the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -13,15 +13,15 @@ gives the smallest batch and the highest tensor-parallel degree. The layer is
 
 **Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
 `(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
-`fsdp=False` means plain data parallelism (DP): the weights are whole over x. *Fully overlapped*: communication takes no
+`fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
 longer than arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|
-| arithmetic | 4BDF / (XY·C) | 8BDF / (XY·C) |
-| weights over x, FSDP | 4DF / (Y·MX·W) | 8DF / (Y·MX·W) |
-| weights over x, DP | 0 | 8DF / (Y·MX·W) |
-| activations over y | 4BD / (X·MY·W) | 4BD / (X·MY·W) |
+| arithmetic | 4BDF/(XY·C) | 8BDF/(XY·C) |
+| weights over x, FSDP | 4DF/(Y·MX·W) | 8DF/(Y·MX·W) |
+| weights over x, DP | 0 | 8DF/(Y·MX·W) |
+| activations over y | 4BD/(X·MY·W) | 4BD/(X·MY·W) |
 
 **What is checked**
 
@@ -30,18 +30,18 @@ longer than arithmetic.
 | the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F / (Y·MX), B / (X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y = N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y=N |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds**, from arithmetic equal to communication. FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP)
-alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X = √(B·N·MX/(F·MY)). DP between
-slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
+**Bounds.** Each sets arithmetic time equal to communication time. FSDP alone is overlapped if B/X > α/MX, tensor
+parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X =
+√(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
-alone: Y < 12.9. FSDP on two axes with TP on one needs 99.
+alone: Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 ## Going further
 
@@ -117,7 +117,7 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     model=BOOK,
     hints=[
         "What grows with the batch: arithmetic or communication?",
-        "Only arithmetic grows. At the least batch a chip's matmul of its own tokens takes as long as the gather over three axes.",
+        "Only arithmetic grows. At the smallest such batch a chip's matmul of its own tokens takes as long as the gather over three axes.",
         "N · C / (3 · W)",
     ],
 )
@@ -187,7 +187,7 @@ def best_fsdp_chips(B, F, N):
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
     hints=[
         "How many FLOPs does one slice compute, and how many bytes does it send over the slow network?",
-        "In the backward pass a slice computes 4 FLOPs per token and sends 4 bytes for each weight. Its chips share this work.",
+        "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips share both.",
         "(number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
     ],
 )

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
 On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
-*any* other GPU at its full egress bandwidth. More switches connect the nodes. In a gather or a reduction both levels
-work at the same time, so the slower one sets the time.
+*any* other GPU at its full egress bandwidth. Further switches connect the nodes. In a gather or a reduction both levels
+of links, inside nodes and between nodes, work at the same time. So the slower level sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -29,7 +29,7 @@ work at the same time, so the slower one sets the time.
 | check | one node | M nodes | small case |
 |---|---|---|---|
 | gathers and reductions inside one node and over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
-| all-reduces | twice that | twice that | 130 µs |
+| all-reduces | twice a gather's time | twice a gather's time | 130 µs |
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
 | all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
@@ -40,19 +40,19 @@ node and M parts over many nodes.
 bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C the FLOP/s of a GPU, and E the
 number of experts.
 
-**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
-65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
+**Small case** (ideal times). H100 GPUs gather bfloat16[1024, 16384], 33.6 MB. Inside one node the all-gather takes 7/8
+· 33.6 MB / 450 GB/s = 65 µs. Over 32 nodes it takes max(65 µs, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
 
 ## Going further
 
 **More of the small case.** With two nodes, the level inside the nodes still needs 65 µs, and the level between them
-needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, it is max(65, 63) = 65 µs.
+needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, the time is max(65, 63) = 65 µs.
 
-**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
-any number of GPUs. That is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs. Published measurements show a gain of
-about 30 %.
+**SHARP.** The switch adds what all GPUs send and sends the sum back. Each GPU sends its array to the switch once and
+receives the sum once, for any number of GPUs. So SHARP is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs. Published
+measurements show a gain of about 30 %.
 
-**Ragged all-to-all.** A mixture of experts sends each token to k experts.
+**Ragged all-to-all.** A mixture of experts sends each token to only k experts.
 
 **In real systems.** Data parallelism over two nodes is cheap, as in the small case, and models limit each token's
 experts to few nodes.
@@ -174,7 +174,7 @@ def ragged_exchange_time(chip, B, D, k):
     model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of V = E·4·D·F bytes between nodes, which take V / W_node",
     hints=[
         "Which peak rate counts: with or without sparsity?",
-        "Dense matmuls reach half of the data sheet's rate. Set the question's arithmetic time equal to its communication time; D and F cancel.",
+        "Dense matmuls reach half of the rate that the data sheet gives with sparsity. Set the question's arithmetic time equal to its communication time; D and F cancel.",
         "B / N = (experts) / (experts per token) · C / (400 GB/s)",
     ],
 )

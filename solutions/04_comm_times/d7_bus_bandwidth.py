@@ -1,8 +1,8 @@
 """# D7 Algorithm bandwidth, bus bandwidth, and a benchmark that looks four times too slow
 
-A benchmark measures bytes and seconds. Their quotient is the **algorithm bandwidth**. You cannot compare it with the
-wires, because an all-reduce of S bytes sends more than S through each of them. So benchmarks also print the **bus
-bandwidth**: the bytes that a rank must really send, divided by the time.
+A benchmark measures bytes and seconds. Bytes / seconds is the **algorithm bandwidth**. You cannot compare it with the
+bandwidth of a wire, because in an all-reduce of an array of S bytes each wire carries more than S bytes. So benchmarks
+also print the **bus bandwidth**: the bytes that a rank must really send, divided by the time.
 
 ```
    rank 2 of 4 in a reduce-scatter: 4 parts go in, 1 comes out
@@ -33,27 +33,29 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 
 | check | small case |
 |---|---|
-| all-reduce | 198 and 297 GB/s |
-| reduce-scatter and all-gather | 401 and 301 GB/s |
+| all-reduce | algbw 198, busbw 297 GB/s |
+| reduce-scatter and all-gather | algbw 401, busbw 301 GB/s |
 | all-to-all, broadcast and reduce | |
 
 **Symbols.** n: ranks. t: seconds. S: bytes of the whole array. algbw, busbw: as above. 1 GB/s = 10^9 bytes/s.
 
-**Small case.** 4 ranks all-reduce S = 419 MB in 2.12 ms: algbw = 198 GB/s, busbw = 198 · 3/2 = 297. They reduce-scatter
-S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/4 = 301.
+**Small case.** 4 ranks all-reduce S = 419 MB in 2.12 ms: algbw = 198 GB/s, busbw = 198 · 3/2 = 297 GB/s. They
+reduce-scatter S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/4 = 301 GB/s.
 
 ## Going further
 
 **The least that a rank sends** is the factor times S. In a broadcast the root sends S. In a reduce along a chain each
 rank but the root sends S.
 
-**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it
-70. Four times as many bytes go *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener
-asks whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor but
-the wrong S. With S = in = 4·out it shows 280, so the wires are as busy as in the all-reduce. (The unit is GiB/s, bytes
-/ 2³⁰: 277 and 280 GiB/s are 297 and 301 GB/s.) The small case has these numbers.
+**A puzzle from a lecture.** On 4 GPUs a benchmark prints a bus bandwidth of 277 GiB/s for an all-reduce of 100·2²⁰
+float32 numbers, and 70 GiB/s for a reduce-scatter. Four times as many bytes go *into* the reduce-scatter: every rank
+brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes that come out. It does:
+`out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the result is 280 GiB/s, so the wires are
+as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers of the small
+case.)
 
-**In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the links, and algbw with your training step.
+**In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the bandwidth of the links. With algbw you
+can estimate the time of a collective in your training step.
 
 **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.
 """
@@ -147,7 +149,7 @@ NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole arra
     model=NCCL + "; 1 MB is 10^6 bytes",
     hints=[
         "Which factor does the table name for an all-reduce?",
-        "An all-reduce sends every part twice, and a rank keeps one of n parts in each pass.",
+        "An all-reduce is a reduce-scatter and an all-gather. In each of the two a rank sends all of its n parts but one.",
         "(bytes / seconds) · 2 · (n − 1) / n",
     ],
 )

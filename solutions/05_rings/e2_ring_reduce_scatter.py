@@ -1,11 +1,11 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1 in
-reverse.
+For each chunk a *running sum* travels towards the chunk's owner and collects a contribution on each device. This is the
+all-gather of exercise E1 in reverse.
 
 ```
-   four devices: the chunk that each holds, and (summed over how many)
+   four devices: the chunk that each holds, and (its number of terms)
 
               x0      x1      x2      x3
    start     3 (1)   0 (1)   1 (1)   2 (1)    chunk 0 starts on x1
@@ -27,7 +27,7 @@ reverse.
 | check | rule, per device | small case |
 |---|---|---|
 | device i holds chunk i of the sum | | |
-| N − 1 `ppermute`s and no other collective | | 3 |
+| N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one chunk to a neighbour | V/N bytes in a hop | 5760 bytes |
 
 Either direction round the ring is right.
@@ -35,16 +35,17 @@ Either direction round the ring is right.
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
-**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them:
-17,280 bytes, as many as in the all-gather.
+**Small case.** Each device on x=4 has a float32 block of [120, 48]. A chunk is [30, 48], 5760 bytes. Each device sends
+three chunks: 17,280 bytes, as many as in an all-gather of an equal array.
 
 ## Going further
 
-Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
-place too early, the sums are right but on the wrong devices.
+Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N. Counted modulo N, that is
+chunk i. If you start one place too early, the sums are right but on the wrong devices.
 
-**In time**, as the course's clock computes it with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
-which form a ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
+**In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
+which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work
+of the core and `P` is a hop; times are in us.
 
 ```
 one way: 385.046 us, 7 permutes, 0% of their time overlapped
@@ -73,7 +74,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "A sum travels, not a shard. What do you do with it before you send it on?",
+        "A sum travels, not a shard. What do you do with the sum before you send it on?",
         "Start with your chunk for the device before you. Then, N - 1 times, hop and add your own chunk with the number of the chunk that arrived.",
         "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
     ],

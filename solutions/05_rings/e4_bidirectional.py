@@ -1,7 +1,7 @@
 """# E4 Both ways round
 
 A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
-both ways. Then each shard comes to you along the shorter side, after at most half a turn.
+both ways. Then each shard reaches you by the shorter way, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -26,25 +26,26 @@ both ways. Then each shard comes to you along the shorter side, after at most ha
 |---|---|---|
 | every device holds the whole `A` | | |
 | only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
-| at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 each way |
+| at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 permutes each way |
 
-N may be odd or even. With an even N the shard of the device opposite is equally far on both sides. Send it one way, or
-half of it each way. Do not send it twice.
+N may be odd or even. With an even N the shard of the opposite device is equally far both ways. Send it one way, or half
+of it each way. Do not send it twice.
 
-**Symbols.** N (X in the questions): devices of the ring. I, J (L): rows and columns. V: bytes of the whole `A`. W1:
-one-way bandwidth of a link.
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns (L: rows in a question). V: bytes of
+the whole `A`. W1: one-way bandwidth of a link.
 
-**Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead
-of three. On x=5: four permutes of 480 bytes (two each way), in two rounds instead of four.
+**Small case.** On x=4, a gather of float32[120, 5] takes three permutes of 600 bytes (two forwards, one backwards), in
+two rounds instead of three. On x=5 it takes four permutes of 480 bytes (two each way), in two rounds instead of four.
 
 ## Going further
 
 **Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds
-counts. Another scheme halves each shard and sends one half all the way round in each direction. It sends equally many
-bytes, but in N − 1 rounds.
+counts. Another scheme halves each shard and sends one half all the way round in each direction. That scheme sends
+equally many bytes, but in N − 1 rounds.
 
-**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
+**In time.** The grader's clock computes the times of this picture for float32[8192, 512] on 2x4 v5e chips, which form
+a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work of the core
+and `P` is a hop; times are in us.
 
 ```
 one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped
@@ -59,8 +60,8 @@ link x+ permute··permute···permute··permute···
 link x-   permute··permute···permute··
 ```
 
-**In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each
-with a whole shard each way.
+**In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* the time of this algorithm: ⌊N/2⌋
+rounds, each with a whole shard each way.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """

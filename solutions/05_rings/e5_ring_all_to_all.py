@@ -1,11 +1,12 @@
 """# E5 An all-to-all from hops
 
 In an all-to-all every device has a different chunk for every other device: `A[I_X, J] → A[I, J_X]`. Your block has N
-chunks of columns, and chunk c is for device c. On a ring a chunk for the k-th device after you passes k − 1 others. So
-work like a bus: load all chunks, and at each stop unload the chunk for that device.
+chunks of columns, and chunk c is for device c. On a ring a chunk for the k-th device after you passes k − 1 other
+devices. So work like a bus: load all chunks, and at each stop unload the chunk for that device.
 
 ```
-   "23" is the chunk from x2 for x3; on each bus, the nearest stop first
+   "23" is the chunk from x2 for x3; in hop t (n) a device sends n chunks,
+   the chunk for the nearest stop first
 
                      at x0       at x1       at x2       at x3
    start           01 02 03    12 13 10    23 20 21    30 31 32
@@ -27,27 +28,28 @@ work like a bus: load all chunks, and at each stop unload the chunk for that dev
 |---|---|---|
 | the rows were cut, now the columns are cut | | |
 | `ppermute` is the only collective | | |
-| at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6, 43,200 bytes |
+| at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6 chunk-hops, 43,200 bytes |
 
 Each `ppermute` must be a rotation of the ring. A rotation by k places passes k wires, or N − k wires the other way
 round if that is fewer. You may go both ways round.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`; a chunk has
-V/N². W1: one-way bandwidth of a link.
+V/N² bytes. W1: one-way bandwidth of a link.
 
-**Small case.** float32[120, 240] on x=4. A block is [30, 240], a chunk [30, 60], 7200 bytes. The bus carries 3, then 2,
-then 1 chunk: 6 chunk-hops, 43,200 bytes.
+**Small case.** `A` is float32[120, 240] on x=4. A block is [30, 240]. A chunk is [30, 60], 7200 bytes. The bus carries
+3, then 2, then 1 chunk: 6 chunk-hops, 43,200 bytes.
 
 ## Going further
 
 Sort the chunks by distance, not by number. Then the chunk to unload is always the first. The all-gather of E1 would
-send 3 blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
+send 3 blocks of 4 chunks, 86,400 bytes, and a device would need only a quarter of the chunks that it receives.
 
 **Both ways round.** If each chunk goes the shorter way round, each device makes only about N²/4 chunk-hops, spread over
-twice the wires. That takes a quarter of the all-gather's time.
+both directions of its links. The exchange then takes a quarter of an all-gather's time.
 
-**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
-ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
+**In time.** The grader's clock computes the times of this picture for float32[8192, 512] on 2x4 v5e chips, which form
+a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work of the core
+and `P` is a hop; times are in us.
 
 ```
 from hops: 185.419 us, 7 permutes, 4% of their time overlapped
@@ -56,7 +58,8 @@ compute k─               k             k           k        k      k    k─kk
 link x+   permute········ permute······ permute···· permute· P····· P···  P·
 ```
 
-**In real systems.** On torus networks, all-to-alls bring tokens to their experts and serve Ulysses attention.
+**In real systems.** On torus networks, all-to-alls bring tokens to their experts, and Ulysses attention (exercise J3)
+uses them.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
 """
@@ -75,7 +78,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P(None, "x"),
     hints=[
-        "After a hop, which of the received chunks is for you? The others travel on.",
+        "After a hop, which of the received chunks is for you? The other chunks travel on.",
         "Load the chunks in the order of the stops: me + 1, me + 2, ... Then the chunk for you is always the first.",
         "bag = chunks[(me + jnp.arange(1, n)) % n]; per hop: bag = ppermute(bag), put bag[0] into slot me - hop, bag = bag[1:]",
     ],
@@ -133,7 +136,7 @@ def ring_trade_chunk_hops(seen):
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
     hints=[
         "How many wires does a chunk pass on its way?",
-        "The chunk for the neighbour passes 1 wire, the next one 2, the last one X − 1. A chunk has 1 / X² of the array.",
+        "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last X − 1. A chunk has 1 / X² of the array.",
         "(1 + 2 + ... + (X − 1)) chunks for each device",
     ],
 )

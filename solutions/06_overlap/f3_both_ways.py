@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs time.
-Send half of each block one way round and half the other way, so that a hop takes half the time.
+The rings of exercises F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs
+time. Send half of each block one way round and half the other way, so that a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -27,27 +27,27 @@ Send half of each block one way round and half the other way, so that a hop take
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
 | in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
-| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips: matmuls run beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 · matmuls) | |
+| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| in time, on eight v5e chips: matmuls run beside the hops | the step takes at most 1.4 times as long as its matmuls (`both_ways_matmul_rs`: 1.55 times) | |
 
 In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
-one. You may halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only
-once). A matmul may be split into parts.
+one. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the opposite device's
+block only once). A matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three rounds sends half
-of it, 180 bytes, each way: 540 bytes each way, 1080 in all.
+**Small case.** The arrays are float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
+rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 ## Going further
 
 In `both_ways_matmul_rs` the halves of each sum travel in opposite directions. If all sums go one way round, the step
 takes 1.6 times as long as its matmuls.
 
-**In time**, as the course's clock computes it with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
-chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop; times are in
-us.
+**In time.** The grader's clock computes the times of this picture for float32[8192, 32768] · [32768, 40960] on 2x4
+v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture
+`D` is a matmul, `k` is other work of the core and `P` is a hop; times are in us.
 
 ```
 one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
@@ -67,8 +67,9 @@ compute kD══D═D══D══  D══ D══  D══ D══  D═  D═
 link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
 ```
 
-**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
-reads and writes all of `C`, or takes half the rows. Compare the memory traffic of halved rows and halved columns.
+**In real systems.** XLA's windowed einsum has a form that goes both ways. Two matmuls of half a shard are less
+efficient than one of a whole shard: each of them reads and writes all of `C`, or has half the rows. Compare the memory
+traffic of halved rows and halved columns.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """
@@ -87,8 +88,8 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, extens
     out_specs=P("x", "y"),
     hints=[
         "Run two rings of F1 at once, each with half of the shard. Which rows of W does each half need in hop t?",
-        "Split your rows: the upper half goes to the next device and needs rows me - hop; the lower half goes back and needs rows me + hop.",
-        "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); join the two results last",
+        "Split your rows of A. In each hop the upper half goes to the next device and needs block me - hop of W's rows. The lower half goes back and needs block me + hop.",
+        "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); at the end join the two results",
     ],
 )
 def both_ways_ag_matmul(a, w):
@@ -111,7 +112,7 @@ def both_ways_ag_matmul(a, w):
     hints=[
         "Run two rings of F2 at once: one half of each block's sum goes to its owner one way, and the other half the other way.",
         "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
-        "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise, back, me + 1 + hop",
+        "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise with back and me + 1 + hop",
     ],
 )
 def both_ways_matmul_rs(t, w):
@@ -155,8 +156,8 @@ def both_ways_bytes(B, D, X, Y):
     params={"chip": ["v4p", "v5p"], "N": [512, 1024, 2048, 4096, 6144]},
     model=HALVES + "; not rounded",
     hints=[
-        "Write the time of a hop of half a shard, and the time of the matmuls of a round. What cancels?",
-        "A hop: half of 2 · (B / X) · (D / Y) bytes over W1. The matmuls: 2 · (B / X) · (D / Y) · (F / Y) FLOPs over C.",
+        "Write the time of a hop of half a shard, and the time of a round's matmuls. What cancels?",
+        "A hop takes half of 2 · (B / X) · (D / Y) bytes / W1. The matmuls take 2 · (B / X) · (D / Y) · (F / Y) FLOPs / C.",
         "Y = F divided by C / W, with W = 2 · W1",
     ],
 )

@@ -16,7 +16,7 @@ backward pass the gradient of x comes in parts, because every device used x.
 | `f(x)` | return x | all-reduce the cotangent | False |
 | `g(y)` | all-reduce y | return the cotangent | False |
 | `block_by_hand` | `tanh(x @ w_in) @ w_out` by f and g | its gradients | False |
-| `block_by_types` | the same block by a *cast* and `psum` | JAX derives it | True |
+| `block_by_types` | the same block by a *cast* and `psum` | JAX derives the gradients | True |
 
 | | shape on one device | layout |
 |---|---|---|
@@ -38,13 +38,14 @@ Allowed: y and dx may travel in one all-reduce.
 
 **Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 
-**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
-720.
+**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360 bytes. Both passes
+together send 720 bytes.
 
 ## Going further
 
 **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
-devices. JAX adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+devices. JAX adds the N equal copies of this cotangent: `psum` transposes to `psum`, and the gradients are N times too
+large.
 
 **A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. If the program
 has two such places, JAX makes two casts, and two all-reduces in the backward pass. If you cast once yourself, there is
@@ -162,7 +163,7 @@ def block_by_types(x, w_in, w_out, dy):
     params={"T": [2048, 3072], "D": [5120, 7168], "X": [4, 8, 16]},
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
     hints=[
-        "Which collective does JAX put where x is used, and how often?",
+        "Which collective does JAX put in for each use of x, and how often?",
         "JAX puts one all-reduce into the forward pass and two into the backward pass.",
         "3 all-reduces of V = 2 · T · D bytes: one for the output, one for each of the two places that use x",
     ],

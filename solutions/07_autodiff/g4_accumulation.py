@@ -1,14 +1,14 @@
 """# G4 Many micro-batches, one all-reduce
 
-A step's rows come as M micro-batches, so a device holds the activations of one at a time. The step's gradient is
-the sum over micro-batches and devices. One sum over devices, after the loop, is enough.
+A step's rows come as M micro-batches, so a device holds the activations of only one micro-batch at a time. The step's
+gradient is the sum over micro-batches and devices. One sum over devices, after the loop, is enough.
 
 ```
-   all-reduce where it arises            all-reduce where it is needed
+   all-reduces (R) in each micro-batch   one all-reduce (R) after the loop
    micro 1  layer 3 R  2 R  1 R          micro 1  layer 3   2   1
    micro 2  layer 3 R  2 R  1 R          micro 2  layer 3   2   1
    micro 3  layer 3 R  2 R  1 R          micro 3  layer 3   2   1
-            +  9 small ones, M times the bytes            +  R   once
+            9 R, with M times the bytes           1 R
 ```
 
 **Write** `accumulate(ws, xs, *, mesh)`. `loss` is given; it is a sum over rows. The mesh has Explicit axes.
@@ -30,16 +30,16 @@ the sum over micro-batches and devices. One sum over devices, after the loop, is
 
 Two ways are right:
 
-- **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. It allows the gradient to stay
+- **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. This type allows the gradient to stay
   *unreduced*: each device holds a different part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
   `reshard` to `P()` after the loop.
-- **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
-  at the end.
+- **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum` at
+  the end.
 
 **Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
 
-**Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
-bytes. One all-reduce per layer in each of four micro-batches would send 2592.
+**Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648 bytes.
+One all-reduce per layer in each of four micro-batches would send 2592 bytes.
 
 ## Going further
 

@@ -1,18 +1,18 @@
 """# H1 Data parallelism with padding and dropout
 
-Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change its
+Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
+make the same update. The step has to give the result of one device with the whole batch. Two mistakes change this
 result without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
-  over real rows.
+- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
+  mean over all real rows.
 - **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
 ```
    device   real rows   sum of losses   its own mean
      0          3             6              2
-     1          1             8              8        mean of means  5
-     2          0             0             0/0       14 / 4       = 3.5
+     1          1             8              8        mean of means: 5
+     2          0             0             0/0       right: 14 / 4 = 3.5
 ```
 
 **Write** `ddp_step(params, x, y, real, key, *, mesh)`, one step of gradient descent.
@@ -36,19 +36,20 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 
 | check | rule | small case |
 |---|---|---|
-| value | each of five steps is that of one device with all rows and the same `kept` | |
+| value | each of five steps equals the step of one device with all rows and the same `kept` | |
 | dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
-for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
+**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes for
+them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 ## Going further
 
-**In real systems.** PyTorch calls it `DistributedDataParallel`. Trainers of language models have divided the loss by
-the number of tokens on each device or in each micro-batch. The loss looked right, but short sequences counted too much.
+**In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. Some training programs for language
+models divided the loss by the number of tokens on each device or in each micro-batch. The loss looked right, but short
+sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """
@@ -65,7 +66,7 @@ exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
 
 @exercise.task(
     hints=[
-        "By which number would a single device divide? Which devices know it, and when?",
+        "By which number would a single device divide the sum of the losses? Which devices know this number, and when?",
         "Count the real rows of all devices first, divide by that number, and add up losses and gradients. Fold the device's number into the key.",
         "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
     ]
@@ -104,7 +105,7 @@ def ddp_step(params, x, y, real, key, *, mesh):
     hints=[
         "Does each device's mean count equally?",
         "No: each real token counts equally. Add the sums of the losses, then divide by the number of real tokens.",
-        "(A · a + B · b) divided by all real tokens",
+        "(A · a + B · b) divided by the number of all real tokens",
     ],
 )
 def ddp_loss(A, B, a, b):
@@ -120,7 +121,7 @@ def ddp_loss(A, B, a, b):
     model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
     hints=[
         "Which three parts of the step run one after the other?",
-        "Forward 2 and backward 4 FLOPs per parameter and token of one chip, then the all-reduce of 2 bytes per parameter.",
+        "For each parameter and token a chip computes 2 FLOPs forward and 4 backward. Then 2 bytes per parameter are all-reduced.",
         "6 · parameters · T / C + 2 · V / W",
     ],
 )

@@ -1,7 +1,7 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent while earlier layers still compute. One all-reduce per tensor has an overhead for each
-tensor. One all-reduce for all tensors waits for the end. So tensors go into *buckets* in the order in which
+A program can send a gradient while earlier layers still compute. One all-reduce per tensor has an overhead for each
+tensor. One all-reduce for all tensors waits for the last gradient. So tensors go into *buckets* in the order in which
 they become ready. Each bucket is sent as one flat array.
 
 ```
@@ -29,31 +29,32 @@ of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed in this order |
+| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than this order needs |
 | `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
 | what is sent | one all-reduce per bucket; at most 2 (N−1)/N bytes for each byte of gradient |
-| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls for at least 70% of their time |
-| | the step takes at most 1.2 times the time of its matmuls plus the last bucket |
+| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
+| | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
 
 Allowed: a smaller first bucket, to start early.
 
 **Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
 
-**Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30), embed (40). With cap 50 the buckets
-are [w2, w1] and [embed].
+**Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30 bytes), embed (40 bytes). With cap 50
+the buckets are [w2, w1] and [embed].
 
 ## Going further
 
-**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes become ready at this rate, too. Each bucket also
-costs an overhead o. With n equal buckets the first bucket starts after s/(n·w). The ring is then busy for s/w + n·o.
-The backward pass takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n.
-Their sum is therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward
-pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer than s/w, only the last
-bucket is exposed.
+**How large.** A ring all-reduces w = W/2 bytes/s. Suppose that gradients of s bytes in all become ready at this rate,
+too. Each bucket also costs an overhead o. With n equal buckets the first bucket starts after the time s/(n·w). The ring
+is then busy for s/w + n·o. The backward pass takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two
+terms does not depend on n. Their sum is therefore smallest when they are equal: n = √(s/(w·o)), with buckets of
+√(s·w·o) bytes. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much
+longer than s/w, only the last bucket is exposed.
 
-**In time**, as the course's clock computes it with profile *ideal*: four layers in bfloat16, 4096 rows on each
-device, the first plan on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the
-core and `R` is an all-reduce; times are in us.
+**In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
+device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every
+collective can run beside the core. In the picture `D` is a matmul, `k` is other work of the core and `R` is an
+all-reduce; times are in us.
 
 ```
 bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time overlapped
@@ -63,8 +64,7 @@ link dp+                                                R···all_reduce·R··
 link dp-                                                R···all_reduce·R····
 ```
 
-The picture is of the *ideal* profile: every collective runs beside the core. In v5e's own profile an all-reduce
-occupies the core, and is fully exposed.
+In v5e's own profile an all-reduce occupies the core, and is fully exposed.
 
 **In real systems.** PyTorch's `DistributedDataParallel` has buckets of 25 MB after a first bucket of 1 MB.
 

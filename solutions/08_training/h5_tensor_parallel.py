@@ -13,8 +13,8 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
    +-------+     +---+---+           +---+---+       +-------+
    | whole |  ·  | 0 | 1 |  gate ->  | 0 | 1 |   ·   |   0   |  =  {y}
    +-------+     +---+---+           +---+---+       +-------+
-                                                     |   1   |
-                                                     +-------+
+                                                     |   1   |  {y}: partial
+                                                     +-------+  sums of y
 ```
 
 **Write** two bodies and a function. Their docstrings give the shapes.
@@ -41,8 +41,8 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
-**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 ·
-3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 · 3/4 · 240
+= 360 bytes. Both passes send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 ## Going further
 
@@ -68,7 +68,7 @@ CUT = exercise.given({"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")})
     check_vma=False,
     hints=[
         "Which arrays are whole on a device, which are cut, and which two are parts of a sum?",
-        "Add b after the sum of y. Backward pass: dh = dy @ w2.T, split it over gate and up, and sum both parts of dx at once.",
+        "Add b after the sum of y. Backward: compute dh = dy @ w2.T, split dh over gate and up, and sum both parts of dx at once.",
         "dx = psum(dg @ w1.T + du @ w3.T, 'tp') with du = dh * silu(g), dg = dh * u * s * (1 + g * (1 - s)), s = sigmoid(g)",
     ],
 )

@@ -1,7 +1,7 @@
 """# H7 FSDP on one axis, tensor parallelism on the other
 
 Along x the chips share the batch, and each keeps 1/X of each weight (FSDP). Along y they share the hidden dimension
-(tensor parallelism). Weights travel along x and activations along y. The two use different links.
+(tensor parallelism). Weights travel along x and activations along y, so they use different links.
 
 ```
                     along x, the rows of the mesh      along y, the columns
@@ -33,7 +33,7 @@ gradients with `jax.grad`.
 | weights | the forward pass, in `shard_map`, sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | the forward pass sends over y one gather and one scatter: 8BD/X · (Y−1)/Y bytes | 96 bytes |
 | backward pass | it sends at most twice the forward bytes over x and 1.5 times over y | 1440 and 144 bytes |
-| | both passes: at most 15BDF/(XY) FLOPs of matmuls (they need 12BDF/(XY), and 2 to compute H again), and 2BDF/(XY) of all else | 3600 FLOPs |
+| | both passes: at most 15BDF/(XY) FLOPs of matmuls (they need 12BDF/(XY), and 2BDF/(XY) to compute H again), and 2BDF/(XY) FLOPs of other operations | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 
@@ -41,18 +41,19 @@ Allowed: permutes in place of a collective; gathering weights and activations ag
 chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
-bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Weights are larger here, so more chips
-should be along y.
+bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Here the weights send more bytes than the
+activations, so more chips should be along y.
 
 ## Going further
 
 **Backward pass.** `jax.grad` reduce-scatters the weights' gradients over x. Over y it makes one all-gather and one
 reduce-scatter. One more gather of each array is allowed, for a program that did not keep the array.
 
-**In real systems.** MaxText's axes `fsdp` and `tensor`; torchtitan's FSDP2 on a `[dp, tp]` mesh. y gets the shortest
-wires, because a chip waits while activations travel. Chips gather weights ahead of time (H4).
+**In real systems.** MaxText's axes `fsdp` and `tensor` and torchtitan's FSDP2 on a `[dp, tp]` mesh work like this. The
+axis of tensor parallelism gets the shortest wires, because a chip waits while activations travel. Chips gather weights
+ahead of time (exercise H4).
 
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; D5 has its bounds.
+**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; exercise D5 gives the bounds.
 """
 
 import jax

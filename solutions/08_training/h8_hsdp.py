@@ -1,9 +1,9 @@
 """# H8 Gradients of hybrid sharding
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
-axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it holds a
-copy. All devices have different rows. Devices first sum a gradient over the near links. Then each sends only its part
-of the sum over the far links.
+axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and devices along `rep` hold copies
+of the weights. All devices have different rows. Devices first sum a gradient over the near links. Then each device
+sends only its part of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -21,7 +21,7 @@ columns.
 | `w` | float32[D, K] | `P("shard")` |
 | `x`, `y` | float32[M, B, D], float32[M, B, K] | `ROWS`: rows over (rep, shard) |
 | returns: gradient of `w` | float32[D, K] | `P("shard")` |
-| its norm √Σg² | float32[] | whole on every device |
+| the gradient's norm √Σg² | float32[] | whole on every device |
 
 **What is checked**
 
@@ -35,14 +35,14 @@ So a device has to sum all M micro-batches before it sends anything.
 
 **Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches, B rows, D and K columns.
 
-**Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and
-360 for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 ·
-480 = 840 bytes, along rep, too.
+**Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and 360
+bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480
+= 840 bytes from each device, and these bytes would also pass the far links along rep.
 
 ## Going further
 
-**In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). In such meshes `rep` runs over the
-data-centre network between nodes or pods.
+**In real systems.** PyTorch's HYBRID_SHARD and meshes (dp_replicate, dp_shard) work like this. In such meshes `rep`
+runs over the data-centre network between nodes or pods.
 
 **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
 """
@@ -61,8 +61,8 @@ ROWS = exercise.given(P(None, ("rep", "shard")))
 
 @exercise.task(
     hints=[
-        "Which part of the whole sum does a device return? How many bytes of its node's sum does that part need?",
-        "Reduce-scatter over shard first. A device then holds V/S bytes. Only these go over rep.",
+        "Which part of the whole sum does a device return? How many bytes of its node's sum go into that part?",
+        "Reduce-scatter over shard first. A device then holds V/S bytes. Send only these bytes over rep.",
         "g = psum(psum_scatter(g, 'shard', tiled=True), 'rep') / every; norm = sqrt(psum(sum(g**2), 'shard'))",
     ]
 )
@@ -93,8 +93,8 @@ def hsdp_grads(w, x, y, *, mesh):
     model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",
     hints=[
         "Which bytes go inside a node, and which go between nodes?",
-        "Near: 7 / 8 of all gradients at the GPU's egress. Far: 2 · (R − 1) / R of an eighth, at an eighth of the node's egress.",
-        "add the two; V = 2 bytes for each parameter",
+        "Near: 7 / 8 of all gradients pass the GPU's egress. Far: 2 · (R − 1) / R of an eighth pass an eighth of the node's egress.",
+        "add the two times; the gradients have V = 2 bytes for each parameter",
     ],
 )
 def hsdp_time(chip, M, R):

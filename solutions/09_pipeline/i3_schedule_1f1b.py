@@ -1,7 +1,7 @@
 """# I3 One forward, one backward
 
-GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M
-inputs. But the last device can start the backward of a micro-batch right after its forward. A schedule that
+GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M inputs.
+But the last device can start the backward of a micro-batch right after the micro-batch's forward. A schedule that
 alternates one forward and one backward (1F1B) takes equally long, and keeps fewer inputs.
 
 ```
@@ -29,23 +29,23 @@ alternates one forward and one backward (1F1B) takes equally long, and keeps few
 |---|---|---|
 | complete | every device has F and B of every micro-batch once, at most one in a tick | 16 cells |
 | order | every cell comes in a later tick than the cell that it needs | |
-| ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
-| in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
+| ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 ticks |
+| in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 micro-batches |
 
-`F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
-device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere. If
-two cells are possible, either may come first.
+`F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1. On the last device, `B2` needs that
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere. If two cells
+are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
 
-**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After them B7 passes three more
-devices. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P −
-1) / (M + P − 1) = 3/11, as in GPipe.
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After these cells B7 passes three more
+devices. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P
+− 1) = 3/11, as in GPipe.
 
 ## Going further
 
 **In real systems.** A backward takes about twice as long as a forward. The step then takes (M + P − 1) · (f + b).
-Megatron and DeepSpeed run 1F1B; I5 runs it, too.
+Megatron and DeepSpeed run 1F1B. In exercise I5 you run it, too.
 
 **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
 Training*.
@@ -60,7 +60,7 @@ exercise = Exercise(stars=3)
 @exercise.function(
     hints=[
         "How many forwards does device s run before its first backward? Which cells follow?",
-        "Each device has a list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
+        "Each device has a list: min(P - s, M) forwards, then a backward and a forward in turn until no forward is left, then the "
         "other backwards. Go tick by tick: a device runs its next cell if the results that the cell needs are there.",
         "You can also compute the ticks: F of micro-batch i on device s is in tick s + 2 * i, and B in tick 2 * P - 1 - s + 2 * i. A device's F and B never fall into one tick. Why?",
     ]

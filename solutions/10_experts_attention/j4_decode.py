@@ -1,9 +1,9 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache
-can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A mean with softmax
-weights is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot average the
-ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache can be
+larger than the weights. So z cuts the cache's sequences, x cuts its positions, and y cuts its heads. A mean with
+softmax weights is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot
+average the ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -27,7 +27,7 @@ ratios.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
-| what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) numbers | 84 bytes |
 | | over y and z nothing | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
@@ -36,9 +36,9 @@ scores of a head, subtract the largest score that any device has.
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
-**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. On x0 alone the weights are (1/4, 3/4), on x1 alone
-(1/2, 1/2). Over all devices they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2
-a device sends 1 · 3 · 1 · 7 numbers, 84 bytes.
+**Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). On x0 alone the weights are (1/4, 3/4), on x1 alone
+(1/2, 1/2). Over all devices they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device
+sends 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 ## Going further
 

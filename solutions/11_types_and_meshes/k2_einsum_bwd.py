@@ -1,7 +1,8 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
-An einsum of parts needs no communication (K1), but its backward pass may. Each device multiplies a whole operand by a
-different part. So each device has only a share of that operand's gradient, and the sum over devices is *pending*.
+An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
+multiplies a whole operand by a different part of another operand. So each device has only a share of that operand's
+gradient, and the sum over devices is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
@@ -9,8 +10,8 @@ different part. So each device has only a share of that operand's gradient, and 
    gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
-**Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit, so K1's rule
-returns a placement.
+**Write** two functions. Placements are those of exercise K1, along one mesh axis. In all cases the parts fit, so K1's
+rule returns a placement.
 
 | | returns |
 |---|---|
@@ -36,9 +37,9 @@ is sent.
 
 **Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
 
-**Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), the scale `R`.
-Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
-a chunk has 2 numbers: 2 · 3 hops of 8 bytes, 48 bytes.
+**Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), and the scale is
+`R`. Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
+a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
 
 ## Going further
 
@@ -108,7 +109,7 @@ def gradient_bytes(gradients, sizes, devices):
     params={"chip": ["v4p", "v5p"], "X": [4, 8, 12, 16], "S": [2048, 4096], "B": [3, 5], "I": [6144, 8192]},
     model="an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls at the chip's bfloat16 rate",
     hints=[
-        "Write both times with s, b, i and o. What cancels?",
+        "Write the time of the all-reduce and the time of the matmul with s, b, i and o. What cancels?",
         "The all-reduce moves V = 2 · s · b · i bytes and takes 2 · V / W. The matmul has 2 · s · b · i · (o / X) FLOPs.",
         "o = 2 · X · C / W",
     ],
@@ -126,7 +127,7 @@ def columns_to_hide(chip, X, S, B, I):
     params={"L": [30, 54, 78], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
     hints=[
-        "How many bytes are pending in all?",
+        "How many bytes have all pending gradients together?",
         "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of these bytes.",
         "2 · (X − 1) / X · 2 · L · 4 · H",
     ],

@@ -38,13 +38,13 @@ If a rule is skipped, a later rule for its name may still apply.
 mlp.
 
 **Small case.** With the rules above, an array with only ("batch", "seq") is `P("dp", "tp")`, because no other dimension
-takes tp first. If the rule for seq comes before the rule for heads, all three names give `P("dp", "tp", None)`. The
-order of the *rules* decides, not the order of the dimensions.
+has taken tp before. If the rule for seq comes before the rule for heads, all three names give `P("dp", "tp", None)`.
+The order of the *rules* decides, not the order of the dimensions.
 
 ## Going further
 
-**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They treat a rule with missing axes
-in different ways; see their documentation.
+**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two treat a rule with missing
+axes in different ways; see their documentation.
 
 **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
 """

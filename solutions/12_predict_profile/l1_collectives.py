@@ -1,8 +1,8 @@
 """# L1 Read a compiled program
 
 The compiler decides what a program sends. The text of the compiled program shows it:
-`jax.jit(f).lower(...).compile().as_text()`. This text is the program of one device, so all shapes in it are
-local. Below is a part of such a text: seven layers on a TPU, in a loop of three rounds.
+`jax.jit(f).lower(...).compile().as_text()`. This text is the program of one device, so all shapes in it are local.
+Below is a part of such a text from a TPU: a loop over seven layers, which runs inside a loop of three rounds.
 
 ```
 %cond (p: (s32[], bf16[768,1024])) -> pred[] {
@@ -45,17 +45,17 @@ TPU writes an overlapped gather, marked by a `chain_id`, into several fusions. C
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 
-**Small case.** `%g`: 512 · 256 bfloat16, 262,144 bytes, 7 · 3 = 21 times: `("all-gather", 262144, [[0, 4], [1, 5],
-[2, 6], [3, 7]], 21)`.
+**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. It gives
+`("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
 
 ## Going further
 
 **The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
-`_public/l1_collectives.py` has the texts of the checks that you can run. Graded texts differ: some have new
-names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
+`_public/l1_collectives.py` has the texts of the checks that you can run. The texts for grading differ from these: some
+have new names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
 
-**In real systems.** If a step is slow, first look for collectives that you did not ask for and the compiler added. The
-newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. No text of this exercise has that form.
+**In real systems.** If a step is slow, first look for collectives that you did not write, because the compiler may add
+some. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. No text of this exercise has that form.
 
 **Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous
 HLO instructions".

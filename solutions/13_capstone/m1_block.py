@@ -14,10 +14,10 @@ units.
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then
-x ← x + MLP(norm(x)). Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is
-`silu(n @ up) @ down`. `norm`, `ROWS` and `PARAMS` are given. Write the function of
-one device, which `jax.shard_map` maps, on its own: M2 starts from it.
+**Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then x ← x + MLP(norm(x)).
+Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. `norm`,
+`ROWS` and `PARAMS` are given. Write the function that `jax.shard_map` maps as a separate function: exercise M2 starts
+from it.
 
 | | shape | layout |
 |---|---|---|
@@ -42,7 +42,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
 The budget for sp lets you gather K and V again in the backward pass. `jax.checkpoint` or a barrier ties the gathers to
-that pass, as in H4.
+that pass, as in exercise H4.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
@@ -150,7 +150,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     model=BOOK,
     hints=[
         "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
-        "Rows are [b, T/sp, D], with four all-reduces. K and V are [b, T, D/tp], with two gathers and two reduce-scatters. The parameters' gradients have 12·D²/tp numbers, with one all-reduce.",
+        "The rows, [b, T/sp, D], have four all-reduces. K and V, [b, T, D/tp] each, have two gathers and two reduce-scatters. The parameters' gradients, 12·D²/tp numbers, have one all-reduce.",
         "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp.",
     ],
 )

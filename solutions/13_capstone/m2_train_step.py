@@ -1,6 +1,6 @@
 """# M2 A training step on three axes
 
-A training step takes the gradient of a loss through the block of M1, clips it by its norm and moves the parameters.
+A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
 Loss and norm concern all devices, but a device has only its own rows and parameters.
 
 ```
@@ -22,7 +22,7 @@ Loss and norm concern all devices, but a device has only its own rows and parame
 | loss, ‖g‖ | float32[] | whole on every device |
 
 The loss is the mean of (block − y)² over all numbers. g is its gradient. ‖g‖ is the norm of g before clipping. New
-parameters are p − RATE · g · min(1, LIMIT/‖g‖).
+parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 
 **What is checked**
 
@@ -37,24 +37,25 @@ parameters are p − RATE · g · min(1, LIMIT/‖g‖).
 | sent | the forward and backward budgets of M1 together, and single numbers |
 | work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls |
 | memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
-| time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
+| time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. The squares
-of g for `before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's
-small case, a step sends 34944 bytes over tp, 1152 over sp, and 185472 over dp and sp together.
+**Small case.** On the two devices of tp=2, the squares of g for cut parameters sum to 3 and to 5. The squares of g for
+`before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's small case,
+a step sends 34944 bytes over tp, 1152 over sp, and 185472 over dp and sp together.
 
 ## Going further
 
-**Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and similar
-sizes. The program at these sizes must equal the program for small arrays in bfloat16, operation by operation, except
-for sizes.
+**Real sizes.** The grader's clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and
+similar sizes. The program at these sizes must equal the program for small arrays in bfloat16, operation by operation,
+except for sizes.
 
-**In time**, as the course's clock computes it with profile *ideal*: `train_step` with the sizes above on 2x2x2 v5p
-chips, with one mesh axis along each dimension of the slice. In the picture `D` is a matmul, `k` is other work of the
-core, `G` is an all-gather, `S` is a reduce-scatter and `R` is an all-reduce; times are in us.
+**In time.** The grader's clock computes the times of this picture for `train_step` with the sizes above on 2x2x2 v5p
+chips, with one mesh axis along each dimension of the slice. It uses the profile *ideal*: every collective can run
+beside the core. In the picture `D` is a matmul, `k` is other work of the core, `G` is an all-gather, `S` is a
+reduce-scatter and `R` is an all-reduce; times are in us.
 
 ```
 the solution: 69,664.54 us, 12 all-reduces, 49% of their time overlapped
@@ -68,12 +69,12 @@ link sp+    G     G                                               SS    RRRR
 link sp-    G     G                                               SS    RRRR
 ```
 
-The picture is of the *ideal* profile: every collective runs beside the core. In v5p's own profile only permutes do.
-In that profile the all-reduces, gathers and scatters above are fully exposed.
+In v5p's own profile only permutes run beside the core, so the all-reduces, gathers and scatters above are fully
+exposed.
 
-**The leaderboard.** A class may have a leaderboard. It ranks solutions that pass all checks by the clock's
-step time at the sizes above. To take part, set `leaderboard_name`. The page shows only that name. It has at
-most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+**The leaderboard.** A class may have a leaderboard. It ranks the solutions that pass all checks by their step time,
+which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows only that
+name. It has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Pascanu et al., *On the
 difficulty of training recurrent neural networks* (clipping by the norm).
@@ -198,7 +199,7 @@ def step_times(chip, dp, sp, tp, short, long, D, in_time=overlapped):
     hints=[
         "Which parts run one after the other, and which part overlaps another?",
         "Matmuls, rows and keys run one after the other. The all-reduce of gradients overlaps the backward matmuls, which are two thirds of all matmuls.",
-        "matmuls / 3 + rows + keys + the longer of (2 / 3 of the matmuls) and gradients",
+        "add these times: matmuls / 3 + rows + keys + the longer of 2 / 3 · matmuls and gradients",
     ],
 )
 def block_step(chip, dp, sp, tp, short, long, D):

@@ -86,7 +86,7 @@ def test_the_going_further_section_comes_after_the_code(tmp_path: Path) -> None:
     exercise = course.exercise("x1_gather")
     assert exercise.statement == "# X1 Gather\n\nSay what to do."
     before, below = stub_source(course, exercise).split("# TODO: your answer\n")
-    assert "Read on" not in before and "Going further: below the code" in before
+    assert "Read on" not in before and 'The text "Going further" is below the code.' in before
     assert below == "\n\n" + "".join(f"# {line}".rstrip() + "\n" for line in FURTHER.splitlines())
     cells = json.loads(notebook(course, "01_gather"))["cells"]
     last = cells[-1]
@@ -115,7 +115,7 @@ def test_the_module_page_holds_the_modules_readme_and_rules(tmp_path: Path) -> N
     course = made_up(tmp_path)
     exercise = course.exercise("x1_gather")
     assert module_page(course, "01_gather") == f"# Gather\n\n{TRACED}"
-    assert "README.md, or shardlings show 01_gather" in stub_source(course, exercise)
+    assert "README.md, or run shardlings show 01_gather" in stub_source(course, exercise)
     (tmp_path / "solutions" / "01_gather" / "README.md").write_text("# All of Gather\n\nW is bandwidth.\n")
     page = module_page(course, "01_gather")
     assert page == f"# All of Gather\n\nW is bandwidth.\n\n{TRACED}"

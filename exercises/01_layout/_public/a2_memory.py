@@ -27,20 +27,20 @@ and the bytes that all devices of the mesh hold together.
 
 | check | rule | small case |
 |---|---|---|
-| a float32 array that every axis of the mesh cuts | per device: bytes / product of the axis sizes; total: bytes | |
-| other dtypes take fewer bytes | bfloat16: 2 bytes, int8: 1 byte for each element | 262,144 bytes in one copy |
+| a float32 array that every axis of the mesh cuts | per device: bytes of the array / product of the axis sizes; total: bytes of the array | |
+| other dtypes take fewer bytes | bfloat16: 2 bytes for each element, int8: 1 byte | 262,144 bytes in one copy |
 | an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
 
 **Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
-x and y cut the rows by 16, so one device holds 16,384 bytes. All 32 devices hold 524,288 bytes. That is two copies,
-because the spec does not name z.
+x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. These
+are two copies of the array, because the spec does not name z.
 
 ## Going further
 
-**In real systems.** The bytes on one device decide between pure data parallelism and FSDP. Pure data parallelism keeps
-a copy of all weights on every chip. FSDP keeps one copy on all chips together.
+**In real systems.** The number of bytes on one device decides whether a model can train with pure data parallelism or
+needs FSDP. Pure data parallelism keeps a copy of all weights on every chip. FSDP keeps one copy on all chips together.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 Training Trillion Parameter Models*.
@@ -56,8 +56,8 @@ exercise = Exercise(stars=1, hidden_points=0.5)
 @exercise.function(
     hints=[
         "How many devices does the mesh have, and what does each of them hold?",
-        "Divide the bytes of the whole array by the sizes of all axes that the spec names; then count every device.",
-        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the size of one number.",
+        "Divide the bytes of the whole array by the sizes of all axes that the spec names. For the total, count every device.",
+        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the bytes of one number.",
     ]
 )
 def memory(shape, dtype, spec, mesh_shape):

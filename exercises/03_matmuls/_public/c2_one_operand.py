@@ -9,7 +9,7 @@ and add up.
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
   +----+----+       +-------+                   C = A · B
   | x0 | x1 |   ·   | rows0 |
-  +----+----+       | rows1 |    slice first    x takes rows x of B: free,
+  +----+----+       | rows1 |    slice first    device x slices B: free,
                     +-------+                   A_x · B_x = C{U_X}
                                                 C{U_X} --all-reduce--> C
 ```
@@ -39,13 +39,13 @@ After an all-gather `shard_map` cannot see that all devices hold the same value,
 that is gathered or reduced. W: both-way bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. `A` has 3072 bytes: the all-gather sends 3/4 · 3072 = 2304 bytes per
-device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760, but each device computes a quarter of 61,440
-FLOPs.
+device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760 bytes, but each device computes only a quarter of
+the 61,440 FLOPs.
 
 ## Going further
 
 **In real systems.** FSDP gathers first: its weight is the operand that is cut. Slicing first is faster where the result
-is small, as in decoding (C5).
+is small, as in decoding (exercise C5).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 """
@@ -78,7 +78,7 @@ def matmul_gather_first(a, b, *, mesh):
 @exercise.task(
     hints=[
         "A device holds some columns of A. Which rows of B do these columns multiply?",
-        "Cut B's rows over x in in_specs: to cut a whole array costs nothing. The local matmuls give partial sums.",
+        "Cut B's rows over x in in_specs. This costs nothing, because every device holds all of B. The local matmuls give partial sums.",
         "in_specs=(P(None, 'x'), P('x', None)) and jax.lax.psum(a @ b, 'x').",
     ]
 )

@@ -30,21 +30,21 @@ smaller shards.
 |---|---|---|
 | the all-gather's time on a ring | (N − 1)/N · V/W | 105 µs |
 | the all-gather's time on a line | (N − 1)/N · V/W1 | 210 µs |
-| the reduce-scatter's time, on rings and lines | as the all-gather | |
-| the all-reduce's time, on rings and lines | twice that | |
+| the reduce-scatter's time, on rings and lines | the all-gather's time | |
+| the all-reduce's time, on rings and lines | twice the all-gather's time | |
 | on an axis of one chip nothing moves | 0 seconds | |
 | an unknown collective raises `ValueError` | | |
 
-These rules are *exact*. The *book* drops (N − 1)/N on a ring: V/W, and 2·V/W for an all-reduce. Each question says
-which one it uses. All times are ideal: bandwidth only.
+These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops the factor (N − 1)/N: its times are V/W,
+and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
-**Symbols.** V: bytes of the full array over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather over x has
-V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`: partial
-sums over x.
+**Symbols.** V: bytes of the array before this axis cuts it, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather over
+x has V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`:
+partial sums over x.
 
-**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: the book's
-V/W is 140 µs, and the exact rule gives 3/4 of that, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last
-link, 210 µs.
+**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
+bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs. A line of 4 v5e chips has W1 = 4.5e10
+bytes/s. There 3/4 of V passes the last link in 210 µs.
 
 ## Going further
 
@@ -52,7 +52,7 @@ link, 210 µs.
 direction. At N = 4 the book's rule and the exact rule differ by 25 %.
 
 **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
-which matters only when shards are tiny (D3).
+which matters only when shards are tiny (exercise D3).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -77,7 +77,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
-        bytes: V, the full logical array over this axis, in bytes.
+        bytes: V, the bytes of the array before this axis cuts it.
         axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
         wraps: True when the axis is a ring, False when it is a line.
@@ -154,7 +154,7 @@ def ring_reduce_time(chip, N, D, F):
     params={"chip": ["v5e", "v6e"], "X": [4, 8, 16], "Y": [4, 8], "R": [1024, 1280, 2048, 2560, 5120],
             "C": [4096, 6144, 10240, 12288]},
     hints=[
-        "Does the axis wrap around on this chip? See the hardware line.",
+        "Does the axis wrap around on this chip? See the hardware line of the question.",
         "A v5e or v6e axis of 4 or 8 chips is a line: only one direction of each link helps.",
         "(Y − 1) / Y · V / W1 with 2 bytes per element, and W1 the one-way bandwidth",
     ],

@@ -6,7 +6,7 @@ chunks, which go round the ring twice. A reduce-scatter leaves each device with 
 brings the chunks to every device.
 
 ```
-   three devices: the chunk and (summed over how many); then finished chunks
+   three devices: the chunk and (its number of terms); then finished chunks
 
             reduce-scatter               all-gather
            start   hop 1   hop 2        hop 3    hop 4
@@ -27,7 +27,7 @@ brings the chunks to every device.
 | check | rule | small case |
 |---|---|---|
 | every device holds the sum | | |
-| 2 (N − 1) `ppermute`s and no other collective | | 6 |
+| 2 (N − 1) `ppermute`s and no other collective | | 6 permutes |
 | what each device sends to neighbours | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
 | what all devices send to neighbours | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
@@ -38,17 +38,18 @@ are finished.
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
 **Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
-in all. The four devices together send 138,240 bytes.
+bytes in all. The four devices together send 138,240 bytes.
 
 ## Going further
 
-**Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-3 · 23,040 = 69,120 bytes per device. On x=8 a device sends 161,280 bytes as whole arrays, or 40,320 bytes as chunks.
-With more devices the ring's bytes approach 2·V, but the bytes of whole arrays grow without limit. No all-reduce on a
-ring needs fewer than 2·(N − 1)·V/N bytes per device.
+**Whole arrays round the ring.** You could also send whole arrays round the ring, and add them up as they arrive. In the
+small case each device then sends 3 · 23,040 = 69,120 bytes. On x=8 a device sends 161,280 bytes as whole arrays, or
+40,320 bytes as chunks. With more devices the bytes that a device sends approach 2·V for chunks, but grow without limit
+for whole arrays. No all-reduce on a ring needs fewer than 2·(N − 1)·V/N bytes per device.
 
-**In time**, as the course's clock computes it with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
-which form a ring. In the picture `k` is work of the core and `P` is a hop; times are in us.
+**In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
+which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work
+of the core and `P` is a hop; times are in us.
 
 ```
 one way: 718.942 us, 14 permutes, 11% of their time overlapped
@@ -77,7 +78,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P(),
     hints=[
         "Which two collectives, one after the other, make an all-reduce? You have built both.",
-        "Phase 1: one running sum per device, N - 1 hops. Phase 2: pass the finished chunks on and put each into its slot.",
+        "In phase 1 each device has one running sum, for N - 1 hops. In phase 2 pass the finished chunks on and put each into its slot.",
         "After phase 1 device i holds chunk i: out = zeros.at[me].set(acc). Then continue as in the all-gather.",
     ],
 )

@@ -29,22 +29,23 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ W, also in bfloat16 on a ring of eight | | |
-| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
-| at real sizes: the program of the value check, with the same hops, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
-| in time, on eight v5e chips | 80 % of what overlap can gain; step ≤ 1.2 · matmuls | |
-| at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
+| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3 permutes, 900 bytes |
+| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
+| in time, on eight v5e chips | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
+| at most four shards of `A` at once, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
 W1: one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes. A device sends 900 bytes in three
-hops. Four matmuls [5, 15] · [15, 21].
+**Small case.** The arrays are float32[10, 60] and [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes. A device sends
+900 bytes in three hops. It computes four matmuls [5, 15] · [15, 21].
 
 ## Going further
 
-**In time**, as the course's clock computes it with profile *ideal*: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e
-chips, which form a ring. In the picture `D` is a matmul and `P` is a hop; times are in us.
+**In time.** The grader's clock computes the times of this picture for bfloat16[8192, 16384] · [16384, 53248] on 2x4
+v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture
+`D` is a matmul and `P` is a hop; times are in us.
 
 ```
 right: 9,069.576 us, 7 permutes, 100% of their time overlapped
@@ -63,23 +64,23 @@ compute D════    D════    D════………    D═══�
 link y+      P···     P···     ………P···
 ```
 
-**The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
-that it sends. The third is a `fori_loop`: receive, then multiply.
+**The pictures.** All three programs have the same hops and matmuls. In the second picture each hop waits for the matmul
+of the shard that it sends. The program of the third picture is a `fori_loop` whose rounds receive, then multiply.
 
 **Loops.** JAX unrolls a Python loop. In an unrolled loop the order of lines does not matter: each operation that does
-not need a hop can run beside that hop. So "receive, then multiply" runs as in the first picture. A round of `fori_loop`
-or `scan` ends when all operations in it have ended, and nothing of the next round begins before that. The TPU compiler
-also keeps the rounds apart with its default options (libtpu 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if
-hop and matmul *of one round* do not need each other. A loop that receives, then multiplies gives right values and
-traffic, but all its hops are exposed. `unroll=True` unrolls it. Options can change this: with
-`xla_tpu_enable_ici_ag_pipelining=true` the v5e compiler gathers the next layer of an FSDP loop beside this round's
-matmul.
+not need a hop can run beside that hop. So an unrolled "receive, then multiply" runs as in the first picture. A round of
+`fori_loop` or `scan` ends when all operations in it have ended, and nothing of the next round begins before that. The
+TPU compiler also keeps the rounds apart with its default options (libtpu 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop
+overlaps its hops only if the hop and the matmul *of one round* do not need each other. A loop that receives, then
+multiplies, gives right values and sends the right bytes, but all its hops are exposed. With `unroll=True` JAX unrolls
+such a loop. Compiler options can move work between rounds: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e
+compiler gathers the next layer of an FSDP loop beside this round's matmul.
 
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
-long as a matmul, gathering first is faster, and the ring only saves memory. F3 uses both directions.
+long as a matmul, gathering first is faster, and the ring only saves memory. Exercise F3 uses both directions.
 
-**What v5e does with `a @ w`.** It does not gather first. Under `jit`, with these sizes and shardings and no options,
-the compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+**What v5e does with `a @ w`.** The compiler for v5e does not gather first. Under `jit`, with these sizes and shardings
+and no options, it (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
 
 ```
                     on the core                on the wires
@@ -89,8 +90,8 @@ round 1             2 shards, 2,860 us         a hop each way
 round 2             as round 1                 as round 1
 ```
 
-The times are the compiler's own cycles at 1.5 GHz: its matmuls take 12,146 us in all. For the ring that you write here
-the matmuls take 9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
+The times are the compiler's own counts of cycles, at 1.5 GHz. By these counts its matmuls take 12,146 us in all. For
+the ring that you write here the matmuls take 9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
 
 **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An
 exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
@@ -123,7 +124,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden
     out_specs=P("x", "y"),
     hints=[
         "Which rows of W does the matmul of a shard of A need? The shard that you hold after t hops comes from the device t places before you.",
-        "In each of N rounds, send the shard that you hold, multiply it, and add. Only then take the shard that has arrived.",
+        "In each of N rounds, send the shard that you hold, multiply it by its rows of W, and add. Only then take the shard that has arrived.",
         "arriving = jax.lax.ppermute(a, 'y', ring); c += a @ rows[(me - hop) % n]; a = arriving",
     ],
 )
@@ -174,7 +175,7 @@ HOPS = (
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C", "F = Y · C / W1"],
+    hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C", "F = Y · C / W1"],
 )
 def ag_matmul_hides_from(chip, Y):
     """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns

@@ -10,8 +10,8 @@ per-device function. The result depends on the type of w:
 | `check_vma=True` | equal on all devices | already **summed** over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
-Row 2 follows from the types. JAX casts w where it is combined with rows that vary, and the transpose of that cast is a
-psum.
+Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
+cast is a psum.
 
 ```
            x0      x1      x2      x3       rows of their own
@@ -20,7 +20,7 @@ psum.
             +-------+---+---+-------+
                        12                   their sum        VMA on: here
                         |
-                        3                   what is asked
+                        3                   their mean: the task
 ```
 
 **Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
@@ -42,13 +42,13 @@ it gets.
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the mean over all rows | 3 |
+| value | the gradient of the mean over all rows | 3, as in the picture |
 | what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
-**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of it sends 2 · 3/4 · 120 = 180 bytes. The
-budget leaves room for two more numbers, 12 bytes.
+**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of w sends 2 · 3/4 · 120 = 180 bytes. The budget
+leaves room for two more numbers, 12 bytes.
 
 ## Going further
 
@@ -112,7 +112,7 @@ def grad_vma_on(w, rows, targets):
     check_vma="both",
     hints=[
         "With which type of w do both modes give the same gradient?",
-        "If you cast w to varying, both modes give each device its own gradient. Without types the cast does nothing.",
+        "If you cast w to varying, both modes give each device its own gradient. With check_vma=False the cast does nothing.",
         "own = jax.grad(loss)(jax.lax.pcast(w, 'x', to='varying'), rows, targets), then the mean over devices.",
     ],
 )

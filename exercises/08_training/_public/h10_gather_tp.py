@@ -34,23 +34,24 @@ last h, and the gradients of Σ(y · dy).
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may keep activations. Mind that dy is
 *equal* on all devices; a sum over devices would count it N times.
 
-**Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh.
+**Symbols.** B rows, D width, L layers, N devices along tp; {dh}: partial sums of dh, one on each device.
 
-**Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 per device.
-Forward pass: 3 · 216 = 648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864 in all.
+**Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 bytes per device.
+The forward pass sends 3 · 216 = 648 bytes. The backward pass sends 2 · 216 bytes in the scatters and 2 · 216 bytes in
+the all-reduce, 864 bytes in all.
 
 ## Going further
 
-**Why fewer bytes are not enough** if weights stay on their devices. In the backward pass device d needs dh of its own
-columns only. h is whole everywhere, so from those columns d computes its columns of the gradient of w, and its part of
-the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other
-devices: a reduce-scatter. Only dx must be whole, which also takes a gather. dy needs no communication. The transpose
-of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
+**Why fewer bytes are not enough.** Suppose that weights stay on their devices. In the backward pass device d needs only
+its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
+and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
+parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, which also takes a gather.
+dy needs no communication. The transpose of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
 
-**In real systems.** Weights are cut by columns and by rows in turn (H5). Such a stack waits for half as many
+**In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
 collectives as the stack of this exercise.
 
-**Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
+**Read on.** Stanford CS336, lecture 8, on tensor parallelism; exercise B3, on transposes.
 """
 
 from jax.sharding import PartitionSpec as P
@@ -72,7 +73,7 @@ COLUMNS = exercise.given(P(None, None, "tp"))
     check_vma=False,
     hints=[
         "Which numbers of dh does a device need for the next step, and which devices have parts of them?",
-        "Cut your columns out of dy. For each layer, from the last one: gradient of w, your part of dh, reduce-scatter. At x, all-reduce.",
+        "Cut your columns out of dy. For each layer, from the last: compute the gradient of w and your part of dh, and reduce-scatter the parts. All-reduce the parts of dx.",
         "back = mine(dh) * (1 - mine(h)**2); dw = before.T @ back; dh = psum_scatter(back @ w.T, 'tp', scatter_dimension=1, tiled=True)",
     ],
 )
@@ -92,7 +93,7 @@ def gather_tp(x, ws, dy):
     model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",
     hints=[
         "Which second step does an all-reduce have after its reduce-scatter?",
-        "An all-reduce also gathers, which takes V / W more. The all-reduce of the first layer gives dx, not the dh of a layer below.",
+        "An all-reduce also gathers, which takes V / W more. The first layer needs its all-reduce, because it gives dx, not the dh of a layer below.",
         "(L − 1) · V / W with V = 2 · B · D bytes",
     ],
 )

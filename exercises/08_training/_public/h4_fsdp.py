@@ -35,14 +35,16 @@ Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, an
 
 **Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather a device sends its 1600 bytes
-over three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 bytes. In a gather a device sends its 1600
+bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one reduce-scatter
+for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
 
 ## Going further
 
-**In time**, as the course's clock computes it with profile *ideal*: four layers of float32[4096, 4096] and 16,384
-rows on 2x4 v5e chips, which form a ring. In the picture `D` is a matmul, `k` is other work of the core, `G` is an
-all-gather and `R` is an all-reduce; times are in us.
+**In time.** The grader's clock computes the times of this picture for four layers of float32[4096, 4096] and 16,384
+rows on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the core. In
+the picture `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce; times are
+in us.
 
 ```
 ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped
@@ -58,10 +60,9 @@ link dp+ all_gather·      all_gather·     all_gather·      G········�
 link dp- all_gather·      all_gather·     all_gather·      G·········      R
 ```
 
-The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile also lets all-gathers
-run beside the core.
+In v5e's own profile all-gathers also run beside the core.
 
-**In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
+**In real systems.** PyTorch's FSDP and MaxText's axis `fsdp` work like this.
 
 **Gathering again.** `jax.checkpoint` drops the values that its function computed. The backward pass computes
 them again, with the gathers, but only when the cotangent is ready. To gather ahead in the backward pass too,
@@ -127,7 +128,7 @@ step = exercise.call(fsdp_loss, ws=array("L", "D", "D", spec=P(None, "dp"), draw
     hints=[
         "Which steps can run at the same time in each of the two programs?",
         "Waiting: every layer takes gather plus matmul. Ahead: the gather of layer l + 1 overlaps matmul l; the first gather and the last matmul run alone.",
-        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies rows / X rows",
+        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies 1 / X of the batch's rows",
     ],
 )
 def fsdp_forward_times(chip, L, D, X, small, large):

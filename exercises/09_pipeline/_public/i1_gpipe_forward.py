@@ -38,14 +38,15 @@ is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
-**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8. With M=27 it
-is 3/30.
+**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8 of the time.
+With M=27 the bubble is 3/30.
 
 ## Going further
 
-**In time**, as the course's clock computes it with profile *ideal*, ticks unrolled: P = 4, M = 5, two layers of
-float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips. In the picture `D` is a matmul,
-`k` other work of the core, `P` a hop; times are in us.
+**In time.** The grader's clock computes the times of this picture for unrolled ticks on 2x2 v5e chips: P = 4, M = 5,
+two layers of float32[4096, 4096] on each device, and micro-batches of 4096 tokens. It uses the profile *ideal*: every
+collective can run beside the core. In the picture `D` is a matmul, `k` is other work of the core and `P` is a hop;
+times are in us.
 
 ```
 24,302.753 us, 7 permutes, 0% of their time overlapped
@@ -54,12 +55,12 @@ compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD  
 link pp+     P···     P···     P···    P···     P···    P····    P···
 ```
 
-A matmul waits for the hop before it, and the hop waits for the matmul before it. If a stage takes d and a hop takes h,
-the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own profile also
-lets permutes run beside the core.
+A matmul waits for the hop before it, and the hop waits for the matmul before it. If a stage takes the time d and a hop
+takes the time h, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. In v5e's own profile permutes also run
+beside the core.
 
-**In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
-weights and gradients.
+**In real systems.** Stages are on different hosts or pods, because activations between stages have few bytes, compared
+with weights and gradients.
 
 **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.
 """
@@ -93,7 +94,7 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "In tick t, which micro-batch does device s have? What is the input of device 0, and what is the input of the other devices? In which tick is the first output ready?",
-        "Each tick: device 0 takes x[t], the others what they received; compute the stage; send the result to s + 1. The output of "
+        "In each tick device 0 takes x[t] and the others what they received. Compute the stage; send the result to s + 1. The output of "
         "tick t is micro-batch t - (P - 1). Begin with rows of nonzero length, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],

@@ -2,8 +2,8 @@
 """# J1 Experts on other devices
 
 A layer has E experts, each with its own weights, and each token goes through k of them. More experts mean more
-parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to its expert's
-device, and gets the result back.
+parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A device sends each token to the devices of
+its experts, and gets the results back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -15,12 +15,11 @@ device, and gets the result back.
 ```
 
 **Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
+experts. The token chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
 tanh(token · W of the expert).
 
-**Capacity.** A device has `cap` slots for each expert. It serves all first choices in the order of tokens,
-then all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates
-do not change.
+**Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then
+all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates do not change.
 
 | | whole shape | layout |
 |---|---|---|
@@ -40,9 +39,9 @@ do not change.
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
-slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes to the experts, 12
-· 4 · 4 = 192 bytes back. The budget allows 2 more numbers per slot.
+**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots,
+some of them empty. 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
+and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 more numbers per slot.
 
 ## Going further
 
@@ -100,7 +99,7 @@ def moe(x, route, w, *, k, cap):
     model="1 MB is 10^6 bytes",
     hints=[
         "How many slots does a device have, in all?",
-        "A device has room / 100 · k slots for each token, and sends (N - 1)/N of them.",
+        "Let room be the question's percentage. A device has room / 100 · k slots for each token, and sends (N - 1)/N of them.",
         "To the experts and back: 2 · 2 bytes · S · k · (room / 100) · D · (N − 1) / N",
     ],
 )
@@ -117,7 +116,7 @@ def moe_bytes(S, D, k, room, N):
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 16], "matrices": [2, 3]},
     model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
-        "Write both times for r rows on each of N devices. What cancels?",
+        "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
         "V counts all devices: N · r · D numbers to the experts, and again N · r · D numbers back.",
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],

@@ -19,13 +19,13 @@ and the positions before it.
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has the T/N positions from i · T/N. With `striped` it has every N-th position, starting at i.
+Device i has the T/N positions that begin at i · T/N. With `striped` it has every N-th position, starting at i.
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | blocks, with and without `causal`; stripes | |
+| value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
 | sent, forward | forward pass: K and V are sent N − 1 times | 2 · 7 blocks |
 | memory, forward | forward pass, cp=8: a device holds what one round needs, not K and V of all devices | |
@@ -38,17 +38,17 @@ the ring.
 
 **Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
-**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
-e^(2 − 4) + 1 = 1.185. Without that factor the mass would be 2.368.
+**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
+4) + 1 = 1.185. Without the factor e^(2 − 4) the mass would be 2.368.
 
 ## Going further
 
 **Stripes.** With blocks the last device computes in all rounds and the first device in one round, and each round waits
 for the slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about
-the same in every round.
+equally much in every round.
 
-**In real systems.** Context parallelism for long texts. Devices add blocks to the softmax as flash attention does. J3
-exchanges positions for heads instead. J3 sends fewer bytes, but needs enough heads.
+**In real systems.** Context parallelism for long texts works like this. Devices add blocks to the softmax as flash
+attention does. Exercise J3 exchanges positions for heads instead. This sends fewer bytes, but needs enough heads.
 
 **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
 """
@@ -95,7 +95,7 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs 
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "Q": [32, 48, 64]},
     model=HOPS,
     hints=[
-        "How does a hop's time grow with T/N, and how does the time of a round's matmuls?",
+        "How does a hop's time grow with T/N, and how does the time of a round's matmuls grow?",
         "A hop sends keys and values of 8 heads. Each of Q query heads has two matmuls, q · k and weights · v.",
         "2 * 2 * (T/N) * 8 * d / W1 = 2 * 2 * (T/N)**2 * Q * d / C",
     ],

@@ -14,8 +14,8 @@ positions" into "all positions of my heads". A second all-to-all turns the resul
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
-the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
+**Write** the body `ulysses(q, k, v)`: causal attention whose scores q · k are not scaled. First rotate queries and keys
+with the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
 and K.
 
 | | shape on one device | layout |
@@ -34,14 +34,14 @@ Therefore send only K key heads, and repeat them for their query heads after the
 
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
-**Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. It
-has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 2160 + 2 · 432
-= 5184.
+**Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. This
+block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 are sent. With the result,
+a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 ## Going further
 
-**In real systems.** DeepSpeed-Ulysses. The number of key heads bounds the number of devices. Ring attention (J2)
-has no such bound, and sends keys and values N − 1 times.
+**In real systems.** DeepSpeed-Ulysses works like this. The number of key heads bounds the number of devices. Ring
+attention (exercise J2) has no such bound, and sends keys and values N − 1 times.
 
 **Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
 Models*.
@@ -122,8 +122,8 @@ def ulysses_bytes(B, T, N):
     params={"chip": ["v4p", "v5p"], "B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
     hints=[
-        "How many bytes have all four arrays in all?",
-        "q and the output with 48 heads, k and v with 16: V = 2 · B · T · 128 · (2 · 48 + 2 · 16) bytes.",
+        "How many bytes do the four arrays have together?",
+        "q and the output have 48 heads, k and v have 16: V = 2 · B · T · 128 · (2 · 48 + 2 · 16) bytes.",
         "V / (4 · W)",
     ],
 )

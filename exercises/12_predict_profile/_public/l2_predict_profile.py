@@ -34,20 +34,19 @@ duration is the time from `called` to `ready`. An all-gather one way round a rin
 | `durations`: queued calls | a device runs one call at a time: leave out a call that was made before the previous call was ready |
 | `durations`: whole inputs | if an array is already whole, nothing moves: leave out calls with `cut` False |
 | `fit` | least squares over all sizes, within 5 % |
-| | some calls take several times as long: use the median or the minimum of a size |
+| | some calls take several times as long: use the median or the minimum of each size's times |
 
 **Symbols.** N devices, V bytes of the whole array, α seconds per hop, β bytes/s of a link one way.
 
-**Small case.** Calls of 4 MB, all cut, take 312 ms, 1.2 ms and 1.1 ms: `[(4000000, [0.0012, 0.0011])]`. On N=4, 4 MB
-take 1.3 ms and 8 MB take 2.3 ms. With 8 MB, 3 MB more cross a link and take 1 ms more, so β = 3 GB/s. The 4 MB call has
-0.3 ms left for 3 hops, so α = 100 µs.
+**Small case.** Calls of 4 MB, all cut, take 312 ms, 1.2 ms and 1.1 ms: the result is `[(4000000, [0.0012, 0.0011])]`.
+On N=4, 4 MB take 1.3 ms and 8 MB take 2.3 ms. With 8 MB, 3 MB more cross a link and take 1 ms more, so β = 3 GB/s. The
+4 MB call has 0.3 ms left for 3 hops, so α = 100 µs.
 
 ## Going further
 
-**On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your
-prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. If your
-program equals one that the course had compiled, `explain` also shows the TPU compiler's prediction, and you need no
-compiler.
+**On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your prediction of
+a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the prediction of the grader's clock. If your program
+equals one that the course had compiled, `explain` also shows the TPU compiler's prediction, and you need no compiler.
 
 **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
 `shardlings profile l2` runs them on eight simulated devices or on your accelerators, and draws predicted
@@ -56,9 +55,9 @@ against measured times. It writes `l2_log.json`, a log that your functions can r
 **The log.** A profiler sees when a result is ready even if no code waits for it. So a log can have a `ready` time for
 every call.
 
-**In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also
-record the compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler
-makes the all-gather asynchronous (`--xla_enable_async_all_gather`). L1 shows how to see that.
+**In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also record the
+compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler makes the all-gather
+asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to see that in the compiled program.
 
 **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
 MPP*.

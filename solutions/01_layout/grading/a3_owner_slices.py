@@ -20,7 +20,7 @@ def owner_in_mesh_order(shape, spec, mesh_shape):
 
 @exercise.misconception(
     fails=owner_tuples,
-    breaks=["a tuple that lists axes in the order of the mesh", "In a tuple the first axis changes slowest"],
+    breaks=["a tuple that lists axes in the order of the mesh", "the coordinate of the first axis changes slowest"],
 )
 def owner_minor_first(shape, spec, mesh_shape):
     """You let the first axis of a tuple change fastest. It is the major axis and changes slowest: neighbours along it hold blocks that are far apart."""

@@ -246,7 +246,7 @@ def plan_gathers_first(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(
     fails=[plan_arrives, plan_order],
-    breaks=["each plan can be carried out", "a dimension must be free before another axis cuts it"],
+    breaks=["each plan can be carried out", "a dimension must be uncut before another axis cuts it"],
 )
 def plan_axis_by_axis(src, unreduced, dst, shape, mesh_shape):
     """You took the axes in the order of the mesh. A dimension must be free before the next axis can cut it."""

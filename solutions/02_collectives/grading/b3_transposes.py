@@ -106,7 +106,7 @@ def shift_t_traffic(seen):
 @exercise.misconception(
     of=all_gather_t,
     fails=all_gather_t_value,
-    breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of their cotangents"],
+    breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of the copies' cotangents"],
 )
 def all_gather_t_mean(y):
     """You took the mean. Add the cotangents of the copies. If you want a mean, take it in the loss."""
@@ -146,7 +146,7 @@ def all_gather_t_by_all_to_all(y):
 
 
 @exercise.misconception(
-    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | JAX does not make it"
+    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | you call the collective"
 )
 def all_gather_t_by_linear_transpose(y):
     """You let JAX transpose the all-gather. Call the collective of the backward pass yourself."""
@@ -155,7 +155,7 @@ def all_gather_t_by_linear_transpose(y):
 
 
 @exercise.misconception(
-    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | JAX does not make it"
+    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | you call the collective"
 )
 def all_reduce_t_by_vjp(y):
     """You let JAX transpose the all-reduce. Call the collective of the backward pass yourself."""
@@ -212,14 +212,18 @@ def reduce_scatter_t_untiled(y):
     return jax.lax.all_gather(y, "x", axis=0)
 
 
-@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")
+@exercise.misconception(
+    of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the element's new device"
+)
 def all_to_all_t_untiled(y):
     """Without tiled=True, jax.lax.all_to_all needs one row for each device along split_axis, and removes this
     dimension. Set tiled=True to cut a dimension of any size that X divides."""
     return jax.lax.all_to_all(y, "x", split_axis=0, concat_axis=1)
 
 
-@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")
+@exercise.misconception(
+    of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the element's new device"
+)
 def all_to_all_t_by_reshape(y):
     """Your reshape puts each received chunk into rows of its own. The chunks belong side by side: join them along the columns, as tiled=True with concat_axis=1 does."""
     n = jax.lax.axis_size("x")
@@ -227,7 +231,9 @@ def all_to_all_t_by_reshape(y):
     return chunks.reshape(y.shape[0] // n, -1)
 
 
-@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")
+@exercise.misconception(
+    of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the element's new device"
+)
 def all_to_all_t_forwards(y):
     """You repeated the forward all-to-all. In the backward pass, split the rows and join the columns."""
     return jax.lax.all_to_all(y, "x", split_axis=1, concat_axis=0, tiled=True)
@@ -241,7 +247,9 @@ def all_to_all_t_gathered(y):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("x") * size, size)
 
 
-@exercise.misconception(of=shift_t, fails=shift_t_value, breaks="the cotangent comes back from the target")
+@exercise.misconception(
+    of=shift_t, fails=shift_t_value, breaks="the cotangent comes back from the element's new device"
+)
 def shift_t_forwards(y):
     """You shifted in the direction of the forward pass. A block that went from i to i + 1 gets its cotangent from i + 1."""
     return jax.lax.ppermute(y, "x", [(i, i + 1) for i in range(jax.lax.axis_size("x") - 1)])

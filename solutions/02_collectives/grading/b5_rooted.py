@@ -118,7 +118,7 @@ def broadcast_by_gather(a, *, root):
 
 
 @exercise.misconception(
-    of=rooted_broadcast, fails=rooted_broadcast_budget, breaks="Each body is also checked for another root"
+    of=rooted_broadcast, fails=rooted_broadcast_budget, breaks="The grader also checks each body with another root"
 )
 def broadcast_from_1(a, *, root):
     """You used device 1 as the root, as in the picture. Compare with `root`."""

@@ -52,7 +52,7 @@ def summed_by_compiler(a, b, *, mesh):
     return a @ b
 
 
-@exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="Keep float32 throughout")
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="Keep all arrays in float32")
 def summed_in_bfloat16(a, b, *, mesh):
     """You added the partial sums in bfloat16. That sends half the bytes but keeps only 8 bits of each number. Add in float32, the dtype of C."""
 

@@ -168,7 +168,7 @@ def axes_one_direction(**call):
     return 2 * axes_time(**call)
 
 
-@exercise.misconception(of=axes_time, fails=axes_reduced, breaks="all-reduce twice")
+@exercise.misconception(of=axes_time, fails=axes_reduced, breaks="an all-reduce takes twice as long")
 def axes_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather."""
     right = axes_time(kind=kind, **rest)

@@ -248,7 +248,7 @@ def split_one_axis_each(MX, MY, **rest):
     return best_split(MX=1, MY=1, **rest)
 
 
-@exercise.misconception(of=best_split, fails=split_best, breaks="minimize max(F / (Y·MX), B / (X·MY))")
+@exercise.misconception(of=best_split, fails=split_best, breaks="minimize max(F/(Y·MX), B/(X·MY))")
 def split_data_only(N, **rest):
     """You gave all chips to FSDP. With a small batch the weights' time is longer than a chip's arithmetic: use y too."""
     return N, 1

@@ -123,7 +123,9 @@ def cluster_sharp_as_two_passes(kind, **rest):
 
 
 @exercise.misconception(
-    of=cluster_time, fails=[cluster_one_node, cluster_many_nodes], breaks="all-reduces | twice that | twice that"
+    of=cluster_time,
+    fails=[cluster_one_node, cluster_many_nodes],
+    breaks="all-reduces | twice a gather's time | twice a gather's time",
 )
 def cluster_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice the time."""

@@ -20,7 +20,9 @@ def bandwidths_of_output(bytes_in, bytes_out, **rest):
     return bandwidths(bytes_in=bytes_out, bytes_out=bytes_out, **rest)
 
 
-@exercise.misconception(of=bandwidths, fails=bandwidths_cut, breaks="reduce-scatter and all-gather | 401 and 301 GB/s")
+@exercise.misconception(
+    of=bandwidths, fails=bandwidths_cut, breaks="reduce-scatter and all-gather | algbw 401, busbw 301 GB/s"
+)
 def bandwidths_of_input(bytes_in, bytes_out, **rest):
     """You took an all-gather's input as S. Each rank's part reaches n-1 others. S is the whole array, the output."""
     return bandwidths(bytes_in=bytes_in, bytes_out=bytes_in, **rest)
@@ -45,7 +47,7 @@ def bandwidths_alike(**call):
     return (bandwidths(**call)[0],) * 2
 
 
-@exercise.misconception(of=bandwidths, fails=bandwidths_reduced, breaks="all-reduce | 198 and 297 GB/s")
+@exercise.misconception(of=bandwidths, fails=bandwidths_reduced, breaks="all-reduce | algbw 198, busbw 297 GB/s")
 def bandwidths_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. A rank sends every part twice, once to be added and once as a sum: 2·(n-1)/n."""
     return bandwidths(kind="all_gather" if kind == "all_reduce" else kind, **rest)

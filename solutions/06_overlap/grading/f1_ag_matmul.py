@@ -209,7 +209,7 @@ def sums_in_float32(a, w):
 
 
 @exercise.misconception(
-    of=ag_matmul, fails=ag_order, breaks=["no hop waits for a matmul", "80 % of what overlap can gain"]
+    of=ag_matmul, fails=ag_order, breaks=["no hop waits for a matmul", "overlap saves at least 80 % of the time"]
 )
 def ag_sends_after_the_product(a, w):
     """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send it before you multiply, and make the hop independent of computed values."""
@@ -224,7 +224,7 @@ def ag_sends_after_the_product(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_order, breaks="each has a matmul beside it")
+@exercise.misconception(of=ag_matmul, fails=ag_order, breaks="each hop overlaps a matmul")
 def ag_late_in_a_loop(a, w):
     """Each round of your loop receives a shard and multiplies that shard. A round ends after all its operations, so hop and matmul take turns. Send and multiply the current shard in one round, or unroll the loop with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -238,7 +238,7 @@ def ag_late_in_a_loop(a, w):
     return jax.lax.fori_loop(1, n, one, (a, a @ rows[me]))[1]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_hidden, breaks="step ≤ 1.2 · matmuls")
+@exercise.misconception(of=ag_matmul, fails=ag_hidden, breaks="the step takes at most 1.2 times as long as its matmuls")
 def ag_widened_operands(a, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -357,7 +357,7 @@ def ag_hops_first_then_one_product(a, w):
 @exercise.misconception(
     of=ag_matmul,
     fails=ag_same,
-    breaks="at real sizes: the program of the value check, with the same hops",
+    breaks="at real sizes the program has the same hops as at the small sizes",
 )
 def ag_other_program_when_large(a, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""

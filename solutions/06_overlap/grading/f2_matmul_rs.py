@@ -232,7 +232,7 @@ def rs_product_waits_for_the_sum(t, w):
 
 
 @exercise.misconception(
-    of=matmul_rs, fails=rs_order, breaks=["each hop overlaps a matmul", "75 % of what overlap can gain"]
+    of=matmul_rs, fails=rs_order, breaks=["each hop overlaps a matmul", "overlap saves at least 75 % of the time"]
 )
 def rs_late_in_a_loop(t, w):
     """Each round of your loop adds a part and sends that sum. A round ends after all its operations, so matmul and hop take turns. Send the current sum and compute the next part in one round, or unroll the loop with unroll=True."""
@@ -277,7 +277,9 @@ def rs_returns_float32(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hidden, breaks="step ≤ 1.35 · matmuls")
+@exercise.misconception(
+    of=matmul_rs, fails=rs_hidden, breaks="the step takes at most 1.35 times as long as its matmuls"
+)
 def rs_widened_operands(t, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -419,7 +421,7 @@ def rs_over_the_heads(t, w):
 @exercise.misconception(
     of=matmul_rs,
     fails=rs_same,
-    breaks="at real sizes: the program of the value check, with the same hops",
+    breaks="at real sizes the program has the same hops as at the small sizes",
 )
 def rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""

@@ -446,7 +446,7 @@ def both_ag_over_the_heads(a, w):
 @exercise.misconception(
     of=both_ways_ag_matmul,
     fails=both_ag_same,
-    breaks="at real sizes: the program of the value check, with the same hops",
+    breaks="at real sizes the program has the same hops as at the small sizes",
 )
 def both_ag_other_program_when_large(a, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
@@ -560,7 +560,7 @@ def both_rs_reduced_last(t, w):
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_fast, breaks="`both_ways_matmul_rs`: 1.55 ·")
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_fast, breaks="`both_ways_matmul_rs`: 1.55 times")
 def both_rs_full_product_first(t, w):
     """You computed all blocks, then sent sums round. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -596,7 +596,7 @@ def both_rs_late_in_a_loop(t, w):
 @exercise.misconception(
     of=both_ways_matmul_rs,
     fails=both_rs_same,
-    breaks="at real sizes: the program of the value check, with the same hops",
+    breaks="at real sizes the program has the same hops as at the small sizes",
 )
 def both_rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""

@@ -257,7 +257,9 @@ def of_means(real, step):
     return len(real) * np.maximum(real.sum(1), 1)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(of_means), breaks="each of five steps is that of one device")
+@exercise.misconception(
+    fails=ddp_value, gives=gives(of_means), breaks="each of five steps equals the step of one device"
+)
 def ddp_mean_of_means(params, x, y, real, key, *, mesh):
     """You took the mean of the devices' means. A row then counts more on a device with few real rows than on a device with many. Divide the sum over all devices by the number of real rows on all devices."""
 
@@ -267,7 +269,7 @@ def ddp_mean_of_means(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
-@exercise.misconception(form_of=ddp_mean_of_means, breaks="each of five steps is that of one device")
+@exercise.misconception(form_of=ddp_mean_of_means, breaks="each of five steps equals the step of one device")
 def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
     """Like `ddp_mean_of_means`, but a device without a real row computes 0/0."""
 
@@ -277,7 +279,7 @@ def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
+@exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
     """You divided on each device by its own number of real rows. A device without a real row computes 0/0, and NaN stays NaN in every sum, mean and product. Sum over all devices first, then divide by the number of real rows on all devices."""
 
@@ -291,7 +293,10 @@ def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
 @exercise.misconception(
     fails=ddp_value,
     gives=gives(lambda real, step: np.full(len(real), real.size)),
-    breaks=["has to equal that of one device with the whole batch", "each of five steps is that of one device"],
+    breaks=[
+        "has to give the result of one device with the whole batch",
+        "each of five steps equals the step of one device",
+    ],
 )
 def ddp_padding_counted(params, x, y, real, key, *, mesh):
     """You divided by the number of all rows, padding included. Count only the real rows."""
@@ -302,7 +307,9 @@ def ddp_padding_counted(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(junk=True), breaks="each of five steps is that of one device")
+@exercise.misconception(
+    fails=ddp_value, gives=gives(junk=True), breaks="each of five steps equals the step of one device"
+)
 def ddp_padding_learnt(params, x, y, real, key, *, mesh):
     """You divided by the number of real rows but summed over all rows. Leave padding out of the loss."""
 
@@ -315,7 +322,7 @@ def ddp_padding_learnt(params, x, y, real, key, *, mesh):
 @exercise.misconception(
     fails=ddp_value,
     gives=gives(lambda real, step: np.full(len(real), real.sum() * step.mesh.get("tp", 1))),
-    breaks="each of five steps is that of one device",
+    breaks="each of five steps equals the step of one device",
 )
 def ddp_copies_counted(params, x, y, real, key, *, mesh):
     """You counted the rows over all axes of the mesh. Devices along tp hold the same rows: count each row once."""
@@ -463,13 +470,13 @@ def ddp_loss_after_the_step(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
+@exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_only_gradients_summed(params, x, y, real, key, *, mesh):
     """You summed the gradients but not the loss. Each device returns the part of its own rows. Sum the loss over the devices too."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: (tree[0], summed(tree[1])))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
+@exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
     """You summed the loss but not the gradients. The loss looks right, but the devices' weights drift apart. Sum the gradients over the devices too."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: (summed(tree[0]), tree[1]))(params, x, y, real, key)
@@ -478,7 +485,7 @@ def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
 @exercise.misconception(
     fails=ddp_value,
     gives=gives(lambda real, step: np.full(len(real), real.sum() * len(real))),
-    breaks="each of five steps is that of one device",
+    breaks="each of five steps equals the step of one device",
 )
 def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
     """You divided by the number of rows and also took the mean over devices, so the gradient is N times too small. Add the devices' parts."""
@@ -491,7 +498,7 @@ def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
         lambda real, step: np.full(len(real), real.sum() * len(real)),
         loss=lambda step, due, value: value * step.mesh["dp"],
     ),
-    breaks="each of five steps is that of one device",
+    breaks="each of five steps equals the step of one device",
 )
 def ddp_summed_and_gradients_averaged(params, x, y, real, key, *, mesh):
     """Like `ddp_summed_and_averaged`, but the loss is a sum."""
@@ -499,7 +506,7 @@ def ddp_summed_and_gradients_averaged(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, reduce=reduce)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
+@exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_summed_twice(params, x, y, real, key, *, mesh):
     """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes it N times too large: leave it out."""
 

@@ -308,7 +308,7 @@ def buckets_frozen_too(tensors, cap):
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than needed")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than this order needs")
 def buckets_room_for_frozen(tensors, cap):
     """You kept room for frozen tensors, so buckets are sent half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
@@ -391,7 +391,7 @@ def buckets_larger_one_joined(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than needed")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than this order needs")
 def buckets_of_one(tensors, cap):
     """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
@@ -525,7 +525,9 @@ def bucketed_behind_a_barrier(ws, x, y, *, plan):
 
 
 @exercise.misconception(
-    of=bucketed_grads, fails=bucketed_overlap, breaks="at most 1.2 times the time of its matmuls plus the last bucket"
+    of=bucketed_grads,
+    fails=bucketed_overlap,
+    breaks="at most 1.2 times as long as its matmuls and the last bucket together",
 )
 def bucketed_under_idle_work(ws, x, y, *, plan):
     """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""

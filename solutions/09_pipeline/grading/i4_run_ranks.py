@@ -348,7 +348,7 @@ def ranks_reduce_any(programs):
         return [], []
 
 
-@exercise.misconception(fails=ranks_mixed, breaks="with all these operations together")
+@exercise.misconception(fails=ranks_mixed, breaks="programs with all these operations")
 def ranks_groups_first(programs):
     """You end all possible collectives, then the messages, and do not look again. A collective may wait for one of these messages: repeat until nothing moves."""
     return _run(programs, phases=(("all_reduce",), ("send", "isend", "recv", "wait")))

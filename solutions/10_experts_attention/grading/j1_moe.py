@@ -348,7 +348,7 @@ def gates_renormalised_after_drops(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value, breaks="It serves all first choices in the order of tokens")
+@exercise.misconception(fails=moe_value, breaks="The device serves all first choices in the order of tokens")
 def token_by_token(x, route, w, *, k, cap):
     """You served all choices of a token before the next token. Serve the first choices of all tokens first."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)

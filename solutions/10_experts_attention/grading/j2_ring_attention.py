@@ -623,7 +623,7 @@ def raw_scores(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_stripes, breaks="without `causal`; stripes")
+@exercise.misconception(fails=ring_stripes, breaks="and for stripes")
 def stripes_as_blocks(q, k, v, *, causal, striped):
     """You masked stripes as if they were blocks. Row r of device i is position r · N + i of the text."""
     return around(q, k, v, {"causal": causal, "striped": False})

@@ -153,7 +153,7 @@ def sent_untiled(q, k, v):
     return jax.lax.all_to_all(attention(*rotated(q, k), v), "x", split_axis=1, concat_axis=2)
 
 
-@exercise.misconception(fails=ulysses_value, breaks="First turn queries and keys")
+@exercise.misconception(fails=ulysses_value, breaks="First rotate queries and keys")
 def rotated_only_queries(q, k, v):
     """You rotated only the queries. The angle between query and key encodes their distance, so rotate the keys too."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)

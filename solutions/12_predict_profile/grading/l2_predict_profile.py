@@ -350,7 +350,7 @@ def seconds_of_a_byte(measured, devices):
     return start / (devices - 1), slope * devices / (devices - 1)
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="use the median or the minimum of a size")
+@exercise.misconception(of=fit, fails=fitted, breaks="use the median or the minimum of each size's times")
 def mean_of_all_calls(measured, devices):
     """You used means. One delayed call moves a mean: use the median or the minimum."""
     slope, start = line(measured, mean)

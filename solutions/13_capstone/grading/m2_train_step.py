@@ -1122,7 +1122,7 @@ def scores_in_float32(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(fails=[step_memory, step_time], breaks="at most 2 · matmuls + collectives")
+@exercise.misconception(fails=[step_memory, step_time], breaks="at most the collectives' time plus twice the matmuls'")
 def six_passes(params, x, y, *, mesh):
     """You asked for the highest precision, which takes six passes for each matmul of 32-bit numbers. bfloat16 needs one
     pass."""

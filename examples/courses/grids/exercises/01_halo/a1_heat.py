@@ -29,7 +29,7 @@ four neighbours. For this stencil the corners are not needed.
 **Symbols.** I, J: rows and columns. k: a number. Axis y cuts rows, axis x cuts columns.
 
 Check your work: shardlings check a1_heat
-For all exercises of this module: README.md, or shardlings show 01_halo
+Notes on all exercises of this module: see README.md, or run shardlings show 01_halo
 """
 
 import jax

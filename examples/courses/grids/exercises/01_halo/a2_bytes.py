@@ -4,7 +4,7 @@ A grid of float64[N, N] is cut into X · Y equal blocks, one for each device, an
 neighbours. There is nothing to write here: answer the questions with your own numbers.
 
 Check your work: shardlings check a2_bytes
-For all exercises of this module: README.md, or shardlings show 01_halo
+Notes on all exercises of this module: see README.md, or run shardlings show 01_halo
 """
 
 import math

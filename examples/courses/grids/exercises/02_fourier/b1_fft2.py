@@ -27,7 +27,7 @@ Before the columns, the grid has to change hands: every device sends a block to 
 **Symbols.** I: rows. J: columns. X: devices along x.
 
 Check your work: shardlings check b1_fft2
-For all exercises of this module: README.md, or shardlings show 02_fourier
+Notes on all exercises of this module: see README.md, or run shardlings show 02_fourier
 """
 
 import jax

@@ -26,7 +26,7 @@ cut by rows again. The product in the middle needs no communication if the filte
 **Symbols.** I: rows. J: columns. X: devices along x.
 
 Check your work: shardlings check b2_convolve
-For all exercises of this module: README.md, or shardlings show 02_fourier
+Notes on all exercises of this module: see README.md, or run shardlings show 02_fourier
 """
 
 import jax
