@@ -1,4 +1,4 @@
-"""Check the inputs of calls: uneven sizes, keywords with several values, reproducible draws, and values that differ."""
+"""Check the inputs of calls: odd sizes, keywords with several values, reproducible draws, and values that differ."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from grader.wire.trees import leaves
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
 
-    A timing call (``exercise.timing``) may have sizes that are even on each device, because large sizes usually are
-    even. A call that a timing call times may also have even sizes, if the task has another call that is not timed.
+    In a timing call (``exercise.timing``), each device may hold an even number of elements, because large sizes usually
+    are even. The call that is timed may have even sizes too, if the task has another call that is not timed.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}
@@ -99,7 +99,10 @@ def fixed_keywords(exercise: Exercise) -> Iterator[str]:
 
 
 def _exactly(value: Any) -> str:
-    """Return a text that differs between unequal values and between types. ``value`` may be any Python object."""
+    """Return a text that is equal for two values only if the values and their types are equal.
+
+    ``value`` may be any Python object.
+    """
     try:
         return repr(encode(value))
     except NotPlain:
@@ -131,7 +134,7 @@ def alike_inputs(exercise: Exercise) -> Iterator[str]:
     - At least one device must hold floats that no other device holds. If not, a program can mix up devices.
     - Floats must depend on the random generator, so that hidden values differ from public values.
 
-    Arguments that earlier steps compute are not checked.
+    Arguments that are results of an earlier step are not checked.
     """
     runs: dict[tuple[str, str], Runs] = {}
     for ask in plan(exercise, public=False, seed="verify"):
@@ -179,14 +182,17 @@ def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray,
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
-    """Yield (name, array) for each array that is drawn in every step. Scalars are left out."""
+    """Yield (name, array) for each array that is drawn anew for every step of a call.
+
+    Scalars, and results of the previous step, are left out.
+    """
     for argument, tree in call.drawn.items():
         if call.steps == 1 or argument not in call.fed:
             yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)
 
 
 def parts(values: np.ndarray, array: Array, mesh: Mapping[str, int]) -> list[np.ndarray]:
-    """Return the parts into which an array's sharding splits its values, one for each distinct part."""
+    """Split an array's values as its sharding does, and return the parts. Replicated parts occur once."""
     found = [values]
     for dim, axes in enumerate(entries(array.spec, len(array.shape))):
         found = [part for one in found for part in np.split(one, math.prod(mesh[axis] for axis in axes), axis=dim)]

@@ -92,7 +92,7 @@ def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str,
 
 
 def _templates(exercise: Exercise, texts: Iterable[Text]) -> Iterator[str]:
-    """Yield a problem for each text with {{ NAME }} that nothing fills in, because learners would read the braces."""
+    """Yield a problem for each text with a {{ NAME }} that no value replaces: learners would read the braces."""
     filled = {f"the docstring of {name}" for name in exercise.questions}
     filled |= {f"{word}= of {name}" for name in exercise.questions for word in ("options", "items")}
     shown = {one.place: found[0] for one in texts if (found := EXPRESSION.search(one.text)) and one.place not in filled}

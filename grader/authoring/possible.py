@@ -1,8 +1,8 @@
 """Check that a question's situation can exist in every draw, and that its answers differ enough between draws.
 
-A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, a time shorter than the
-time of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
-the chip, mesh and arrays with arithmetic and the hardware table.
+A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, or a communication time
+below the latency of its hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module
+checks the chip, mesh and arrays with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield a problem if the answer to a numeric question is a published number, or an impossible number."""
+    """Yield a problem if a numeric answer is impossible, or is in the author's list ``published``."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit

@@ -70,11 +70,11 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:
-    """Return the points of all checks that a misconception fails, and of all checks that need one of these to pass."""
+    """Return the points of all checks that a misconception fails, and of all checks that come after a failed check."""
     if not isinstance(wrong.of, Task):
         return wrong.of.points
     lost = set(wrong.fails)
-    for check in exercise.checks.values():  # the checks in ``check.after`` precede ``check`` in this order
+    for check in exercise.checks.values():  # each check is visited later than the checks in its ``after``
         if lost.intersection(check.after):
             lost.add(check.name)
     return sum(exercise.checks[name].points for name in lost)
