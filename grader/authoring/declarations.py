@@ -18,15 +18,15 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
     """Yield problems: missing parts, a statement of more than ``most_words`` words, checks without points."""
     if most_words is not None and (words := words_in(exercise.statement)) > most_words:
         yield (
-            f"the statement has {words} words before {FURTHER!r}, course.yaml allows statement_words: {most_words}; "
-            "move what the task does not need below that line"
+            f"the statement has {words} words before {FURTHER!r}, but course.yaml allows statement_words: "
+            f"{most_words}; move sentences that the task does not need below that line"
         )
     for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
-        yield f"a picture has a line over {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
+        yield f"a picture has a line of over {PICTURE_WIDTH} characters, which terminals break: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
         yield "the exercise has neither a task to write nor a question to answer"
     if exercise.tasks and not any(c.public for c in exercise.checks.values()):
-        yield "the exercise has no public check, so learners could check nothing: mark one with public=True"
+        yield "the exercise has no public check, so learners could check nothing: mark a check with public=True"
     for task in exercise.tasks.values():
         yield from _task_problems(exercise, task)
     yield from modes.undecided_modes(exercise)

@@ -51,14 +51,14 @@ def tame_dims(call: Call) -> Iterator[str]:
     for (dim, mesh), size in hidden.items():
         if size % 2 == 0 and public[dim, mesh] % 2:
             yield (
-                f"{call.task.name}: on the mesh {dict(mesh)}, a device has an odd part of {dim} by dims, but an even "
-                f"part by hidden_dims; choose {dim} in hidden_dims so that the part is odd"
+                f"{call.task.name}: on the mesh {dict(mesh)}, the size of {dim} on a device is odd with dims, but "
+                f"even with hidden_dims; choose {dim} in hidden_dims so that this size is odd"
             )
     for dim in dict.fromkeys(dim for dim, _ in hidden):
         if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
             yield (
-                f"{call.task.name}: on every mesh, a device has an even part of {dim} by hidden_dims; choose {dim} in "
-                "hidden_dims so that the part is odd"
+                f"{call.task.name}: on every mesh, the size of {dim} on a device is even with hidden_dims; choose "
+                f"{dim} in hidden_dims so that this size is odd"
             )
     everywhere = [call.sizes(mesh, hidden=True) for mesh in call.meshes]
     if any(all(sizes[a] == sizes[b] for sizes in everywhere) for a, b in itertools.combinations(call.hidden_dims, 2)):

@@ -188,7 +188,7 @@ def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[st
         asked, differs = "allows", "takes more" if key.word in COUNTS else "takes at least a tenth more"
     yield (
         f"{sizes}: {key} {asked} {show(use.budget)}, and no misconception {differs}: {who} takes {show(use.amount)}; "
-        "add a misconception that differs, or choose sizes where one does"
+        "add a misconception that does, or choose sizes where one does"
     )
 
 

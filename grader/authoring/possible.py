@@ -67,7 +67,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
         for size, axes in zip(shape, entries(tuple(spec), len(shape)), strict=True):
             parts = math.prod(scenario.mesh[axis] for axis in axes)
             if size % parts:
-                yield f"a dimension of {size} is not cut into {parts} equal parts"
+                yield f"a dimension of size {size} cannot be cut into {parts} equal parts"
     if scenario.chip in CHIPS:
         # A scenario with a slice, rings or lines may use only a part of the slice as its mesh.
         free = scenario.slice or scenario.rings or scenario.lines

@@ -320,9 +320,9 @@ def public_problems(misconception: Misconception, shown: Result, graded: Result)
         graded: the result of this check with hidden inputs.
     """
     if graded.status == "passed":
-        yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
+        yield f"the misconception {misconception.name} fails {shown.name} on public inputs and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:
-        yield f"the misconception {misconception.name} fails {shown.name} in public, {_other_hint(shown)}"
+        yield f"the misconception {misconception.name} fails {shown.name} on public inputs, {_other_hint(shown)}"
 
 
 def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconception) -> Iterator[str]:

@@ -27,7 +27,7 @@ def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]
         return
     for name in made.unusable:
         if name not in told:
-            yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
+            yield f"{name} cannot be used, so its files for learners were not tested; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
     yield from leaks(course, made.texts)

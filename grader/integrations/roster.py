@@ -60,7 +60,9 @@ class Roster:
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError that names an invalid line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
-            raise CourseError(f"the roster {self.path} has a column {unknown[0]}, which is not read; call it extension")
+            raise CourseError(
+                f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
+            )
         rows: dict[str, list[str]] = {}
         for number, line in enumerate(lines, 2):
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}

@@ -87,8 +87,8 @@ def roofline_text(roofline: Roofline) -> list[str]:
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
         f"on the rooflines of {chip.name}: "
-        f"{show_rate(chip.bf16)} at {ridges['HBM byte']:,.0f} or more FLOPs per HBM byte, "
-        f"and at {ridges['byte sent']:,.0f} or more per byte sent (one ring, both ways)"
+        f"the peak of {show_rate(chip.bf16)} needs at least {ridges['HBM byte']:,.0f} FLOPs per HBM byte, "
+        f"and at least {ridges['byte sent']:,.0f} FLOPs per byte sent (one ring, both directions)"
     ]
     for point in roofline.points:
         part = point.rate / chip.bf16

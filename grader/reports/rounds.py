@@ -116,7 +116,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
     way = _way(held) if columns.one else f", {counted(len(held) - 1, 'round')}"
     caption = (
         f"{columns.title}{way}: each cell shows the device ({', '.join(columns.axes)}) on which the data started; "
-        "a sum collects more data on its way"
+        "a running sum also contains data of the devices that it has passed"
     )
     return _rounds(caption, columns, list(zip(names, (None, *route.lines), cells, strict=True)))
 
@@ -240,7 +240,7 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
     over = " and ".join(axes)
     title = f"the {kind} along {over}" if one else f"all {kind}s along {over}"
     if len(shown) < len(points):
-        title = f"one {kind} along {over} (the others are the same)"
+        title = f"one {kind} along {over} (data move alike on the others)"
     names = [",".join(str(points[d][axis]) for axis in named) for d in shown]
     return _Columns(shown, named, names, title, one)
 

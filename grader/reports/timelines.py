@@ -212,7 +212,7 @@ def totals(timeline: Timeline) -> list[str]:
     )
     return [
         *lines,
-        f"memory by liveness in the order drawn: {show_bytes(m.peak)} at the worst point ({held})"
+        f"peak memory in the order drawn, by liveness analysis: {show_bytes(m.peak)} ({held})"
         + (f", {m.at}" if m.at else ""),
     ]
 

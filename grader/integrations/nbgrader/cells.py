@@ -38,7 +38,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
         notes: True to show the notes on the whole submission.
     """
     if not math.isfinite(exercise.earned):
-        return [error("the grader gave no score that is a number")]
+        return [error("the grader's score is not a number")]
     general = list(report.notes) if notes else []
     whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # these fields differ between students with equal outputs
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})

@@ -82,7 +82,7 @@ def written_questions(exercise: Exercise) -> list[Question]:
 def init(course: Course, folder: Path) -> list[str]:
     """Write or update the folder, and return the changed paths. An existing ``nbgrader_config.py`` stays unchanged."""
     if not course.solved:
-        raise CourseError("an nbgrader course is made from the author's checkout; this one has no solutions/")
+        raise CourseError("an nbgrader course needs the author's checkout, but this course has no solutions/")
     if stale(course):
         raise CourseError("exercises/ is not current; run: shardlings build")
     config = CONFIG.format(course_id=course.config.name, course=str(course.root / "course.yaml"))
@@ -169,7 +169,9 @@ def in_plain_words(course: Course, name: str) -> str:
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
     if hidden:
-        lines.append(f"# {round(hidden, 6):>5g}  more when graded: hidden checks of the statement's other rules")
+        lines.append(
+            f"# {round(hidden, 6):>5g}  for hidden checks of the statement's other rules, which only grading runs"
+        )
     lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.questions.values()]
     return "\n".join(lines)
 

@@ -114,7 +114,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
         return f"no {wanted} was submitted, only {shown}; if that is the notebook, rename it"
     if found[0].stem not in known:
         return f"no {wanted} was handed in: {shown} is another assignment's notebook"
-    return f"no {wanted} was handed in: {shown} is too deep; move it up"
+    return f"no {wanted} was handed in: {shown} is in a subfolder; move it out"
 
 
 def time_in(folder: Path) -> tuple[Any, list[str]]:

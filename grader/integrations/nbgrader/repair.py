@@ -200,7 +200,7 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
         found = rivals[-1]
         found.known = cell
         if found.marked != cell.name:
-            had = f"had nbgrader's marks of {found.marked}" if found.marked else "had lost nbgrader's marks"
+            had = f"had nbgrader's metadata of {found.marked}" if found.marked else "had lost nbgrader's metadata"
             notes.append(f"cell {found.number} {had}; the cell's definitions show that it is {cell.name}")
 
 
@@ -223,7 +223,9 @@ def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
         notes.append(f"cell {found.number} ({cell.name}) had been changed; it belongs to the course and was restored")
     elif found.marked != cell.name:
         what = "text" if cell.restored else "id"
-        notes.append(f"cell {found.number} had lost nbgrader's marks; the cell's {what} shows that it is {cell.name}")
+        notes.append(
+            f"cell {found.number} had lost nbgrader's metadata; the cell's {what} shows that it is {cell.name}"
+        )
 
 
 def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:

@@ -108,7 +108,7 @@ class _Others:
             return
         owners = self.owners.get(_digest(path), set())
         if owners and student not in owners and _digest(path) not in self.released:
-            yield f"the same file as {_names(owners)} handed in"
+            yield f"a copy of a file that {_names(owners)} handed in"
             return
         for text in dict.fromkeys(self._read.lines(path)):
             owners = self.owners.get(_line(text), set()) if len(_line(text)) >= TELLING_LINE else set()
