@@ -116,7 +116,7 @@ def _differs(path: Path, text: str) -> bool:
 
 
 def _assignment(course: Course, module: str) -> dict[str, str]:
-    """Return the files of one module's assignment: the notebook, and the public files that the module needs."""
+    """Return the files of one module's assignment (path -> content): the notebook, and public files that it needs."""
     given = course.root / "exercises"
     listed = course.module(module).exercises
     public = yaml.safe_load((given / "course.yaml").read_text(encoding="utf-8"))
@@ -185,7 +185,7 @@ def _asked(question: Question) -> str:
 
 
 def texts_given(course: Course) -> frozenset[str]:
-    """Return the texts of released code cells in which learners write no code, and which grading omits."""
+    """Return the texts of code cells that learners do not change. Grading leaves out cells with these texts."""
     setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))

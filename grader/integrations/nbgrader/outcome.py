@@ -38,8 +38,8 @@ class BatchOutcome:
 
         Args:
             submission: nbgrader's SubmittedAssignment.
-            checks: grade cell -> exercise.
-            words: name of each cell for an answer in words -> question.
+            checks: name of a grade cell -> exercise.
+            words: name of a cell for an answer in words -> question.
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:
@@ -52,7 +52,7 @@ class BatchOutcome:
         if pending := _in(unscored, checks):
             self.needs_review(student, f"pending, the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
-            self.needs_review(student, f"to grade by hand in the formgrader: {a_few(unread)}")
+            self.needs_review(student, f"by hand: grade {a_few(unread)} in the formgrader")
 
 
 def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
