@@ -92,7 +92,7 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Return the notes that say which of several possible files the grader graded."""
+    """Return the notes on files that were not graded, because another file of the student was."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 

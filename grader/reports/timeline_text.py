@@ -40,7 +40,7 @@ Cells = list[tuple[str, str]]  # (character, kind of span); the kind sets the st
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:
-    """Print the timeline's picture and legend, then lines of ``totals``."""
+    """Print the timeline's picture and legend, then the lines that ``totals`` returns."""
     paper = Paper(console)
     paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
     columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
@@ -111,7 +111,7 @@ def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
 
 def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str]) -> Cells:
     cells: Cells = [(marks["idle"], "")] * columns
-    for bar in sorted(found, key=lambda b: b.start - b.end):  # draw short bars after long bars, which would cover them
+    for bar in sorted(found, key=lambda b: b.start - b.end):  # draw short bars last, because long bars would cover them
         first = min(round(bar.start), columns - 1)
         room = max(1, min(round(bar.end), columns) - first)
         cells[first : first + room] = [(c, bar.span.kind) for c in _bar(bar, room, marks)]

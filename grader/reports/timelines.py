@@ -1,4 +1,4 @@
-"""Parts of timelines that all renderers share: a scale that omits repeated rounds, bars, ticks, and words."""
+"""Parts of timelines that all renderers share: bars, ticks, words, and a scale that leaves out repeated rounds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Bar:
-    """A span's place in its lane, in the units of the scale."""
+    """The place of a span (an operation's time on the core or a link) in its lane, in the units of the scale."""
 
     span: Span
     start: float
@@ -50,7 +50,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from picoseconds to places from 0 to ``width``. Every cut takes ``gap`` of the width."""
+    """A map from picoseconds to places from 0 to ``width``.
+
+    Every cut (omitted rounds of a loop) takes ``gap`` of the width.
+    """
 
     step: int
     cuts: tuple[Cut, ...]
@@ -77,7 +80,10 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Return (place, time) of each tick. Times are round, places are at least ``room`` apart and outside cuts."""
+        """Return (place, time) of each tick.
+
+        Times are round numbers. Places are at least ``room`` apart, and are not inside cuts.
+        """
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -150,7 +156,7 @@ def word(kind: str) -> str:
 
 
 def bar_word(kind: str) -> str:
-    """Return the last word of a kind's name; bars with enough room show it."""
+    """Return the last word of a kind's name, as bars with enough room show it."""
     return word(kind).rpartition(" ")[2]
 
 
@@ -218,7 +224,7 @@ def totals(timeline: Timeline) -> list[str]:
 
 
 def cut_text(cut: Cut) -> str:
-    """Return the text about the rounds that a cut leaves out."""
+    """Return a text about the rounds that a cut leaves out."""
     where = f" (line {cut.line})" if cut.line else ""
     if cut.first == cut.last:
         left_out = f"round {cut.first} is left out, because it equals the second round"

@@ -79,7 +79,7 @@ def rubric_text(result: Result) -> str:
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return the pairs of ``data_pairs``, without expected and actual data if the result's reason contains both."""
+    """Return the ``data_pairs`` of a result, without expected and actual data if the result's reason contains both."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -139,14 +139,17 @@ def score_of(report: Report) -> str:
 
 
 def worth_of(exercise: ExerciseReport) -> str:
-    """Return the score beside an exercise's title: ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass`` if unjudged."""
+    """Return the text beside an exercise's title: ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass``.
+
+    A score is shown only if all answers can be judged.
+    """
     if not_judged(exercise.results):
         return checked_text(exercise.results)
     return ("bonus " if exercise.extension else "") + short_score(exercise.earned, exercise.points)
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """Return text for a result's points: earned and possible points, or only possible points if it is not judged."""
+    """Return text for a result's points: earned and possible points, or only possible points if not judged."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 
