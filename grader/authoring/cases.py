@@ -27,7 +27,7 @@ ULPS = 64
 
 
 def case_problems(exercise: Exercise, seed: str) -> Iterator[str]:
-    """Yield a problem for each task with a case that no solution can pass, and for each check that rounding can fail.
+    """Yield problems: cases that no solution can pass, and checks that can fail only because of rounding.
 
     Args:
         seed: the course's seed.

@@ -35,7 +35,7 @@ def text_problems(exercise: Exercise) -> Iterator[str]:
 def _unread(question: Question) -> Iterator[str]:
     """Yield a problem if two draws of a question's numbers give equal texts and different right answers.
 
-    Other functions of ``verify`` report invalid answers and texts.
+    Another part of ``verify`` reports invalid answers and texts.
     """
     first: dict[str, tuple[Mapping[str, Any], Any]] = {}
     for drawn in some_variants(question, VARIANT_CAP):

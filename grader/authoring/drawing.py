@@ -1,4 +1,4 @@
-"""Everything that an exercise computes for students, as texts that two processes can compare.
+"""All values that an exercise computes for students, as texts, so that values of two processes can be compared.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
 It prints two JSON objects for each exercise. The first is ``{"began": NAME}``, before the exercise's code runs. The

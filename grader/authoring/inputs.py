@@ -131,7 +131,8 @@ def alike_inputs(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each argument whose values are so regular that a wrong program could give a right result.
 
     - Along each dimension, some values must differ. If not, a program that mixes up positions gives a right result.
-    - At least one device must hold floats that no other device holds. If not, a program can mix up devices.
+    - At least one device must hold floats that no other device holds. If not, a program that mixes up devices gives a
+      right result.
     - Floats must depend on the random generator, so that hidden values differ from public values.
 
     Arguments that are results of an earlier step are not checked.

@@ -156,7 +156,7 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
 def _constant_entries(question: Question) -> Iterator[str]:
     """Yield a problem for each table entry that has one value in every draw, so that students can copy it for points.
 
-    In a table without partial credit, a copied entry alone earns no points, so it is no problem.
+    In a table without partial credit, a copied entry alone earns no points, so there is no problem.
     """
     if not isinstance(question.answer, Table) or not question.answer.partial:
         return

@@ -16,8 +16,8 @@ from grader.course.loading import Course
 from grader.course.statements import Statement, statements
 from grader.exercise import Exercise, Question, Task
 
-LEAST_LINE = 16  # shortest line that is searched for, in characters; shorter lines may occur in any file
-IDIOM = 3  # a line in at least this many exercises is an idiom, which reveals nothing about a solution
+LEAST_LINE = 16  # The shortest line to search for, in characters. Shorter lines may occur in any file.
+IDIOM = 3  # A line in at least this many exercises is an idiom, which reveals nothing about a solution.
 LEAST_OPERATORS = 2
 NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as arguments, reveals nothing about a solution
 READ = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context

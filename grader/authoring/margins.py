@@ -99,7 +99,7 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        separates: True for a budget that is declared with ``between``, or that must be (``SEPARATED``).
+        separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
         right: amounts of right programs.
         wrong: amounts of misconceptions that name the check. If the budget is a plain number, ``wrong`` also has
             amounts of misconceptions that name an earlier check.
@@ -139,7 +139,7 @@ def _places(places: Places, *, separate: bool) -> Places:
 
 
 def separates(use: BudgetUse) -> bool:
-    """Return True for a budget that is declared with ``between``, or that must be (``SEPARATED``)."""
+    """Return True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``)."""
     return isinstance(use.budget, Budget) or use.word in SEPARATED
 
 

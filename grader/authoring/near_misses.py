@@ -92,7 +92,7 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return whether the tolerance accepts the near miss, or None if the near miss is right or raises an error."""
+    """Return whether the tolerance accepts the near miss, or None if it equals the right answer or raises an error."""
     right = question(**params)
     try:
         answer = near(**params)

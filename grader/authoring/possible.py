@@ -117,7 +117,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers. Other checks of ``verify`` report invalid answers.
+    """Yield a problem if draws give too few different answers. Another part of ``verify`` reports invalid answers.
 
     A table needs LEAST_ANSWERS different answers. Any other kind of question needs two different answers if it has
     several draws.

@@ -105,7 +105,7 @@ def {name}_summed(a, *, mesh):
     points=1,
     unit="us",
     params={{"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "X": [4, 8]}},
-    model="bidirectional ring, bandwidth only: V / W, W both directions of a link",
+    model="bidirectional ring, bandwidth only: V / W, with W for both directions of a link",
 )
 def {name}_time(chip, I, J, X):
     """`A` is bfloat16[{{{{ I }}}}, {{{{ J }}}}], sharded over a ring of {{{{ X }}}} {{{{ chip }}}} chips. How long is the all-gather?"""
@@ -217,7 +217,7 @@ def _listed(text: str, module: str, exercise: str) -> str:
     key, exercises = _fields(found)["exercises"]
     if isinstance(exercises, SequenceNode) and exercises.value:
         return _with_last(text, exercises, [exercise])
-    start, end = _place(text, key, exercises)  # the value is [], null or missing
+    start, end = _place(text, key, exercises)  # the module has no exercise yet: the value is [], null or missing
     return f"{text[:start].rstrip()} [{exercise}]{text[end:]}"
 
 

@@ -2,7 +2,8 @@
 
 For every exercise:
 
-- The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
+- The reference and every alternative get full marks on every mesh. The stub (the file with which learners start) and
+  trivial programs earn nothing.
 - Every misconception fails exactly the checks that it names and gets its own hint. First, each call runs on one mesh
   with one choice of sizes (``first_cases``). If this shows a problem, or if there are several seeds, all meshes and
   sizes are tried.

@@ -55,7 +55,7 @@ class Roster:
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name = _rows_by(self.rows, _names_of)
         # A name may be an address without its host: the name "alice" finds the student with the address alice@x.edu.
-        # ``row_of`` does this only if no student has the login "alice".
+        # ``row_of`` tries such addresses only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:

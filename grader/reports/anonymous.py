@@ -25,7 +25,7 @@ _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception"
 _QUOTING = ("reason", "where", "actual", "staff", "pictures")
 _SHORT = 5
 """Names with fewer characters are replaced only as whole words; longer names also inside words."""
-_WHY: dict[Kind, str] = {  # replaces reasons for review that quote file names
+_WHY: dict[Kind, str] = {  # texts in place of reasons for review, which may quote file names
     "not graded": "not graded",
     "not found": "files for some exercises were not found",
     "handed in again": "several versions were handed in",

@@ -74,7 +74,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         ("predicted", "cyan", explained.predicted),
     ]
     yield from [fact for fact in others if fact[2]]
-    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} others, on a device"
+    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} in other operations, on a device"
 
 
 def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:

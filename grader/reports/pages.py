@@ -116,7 +116,7 @@ def render_held(explained: Explained) -> str:
 
 
 def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
-    """Return the grids of the arrays that can be drawn."""
+    """Return a grid of the devices with their parts of an array, for each array that can be drawn."""
     return [grid for array in arrays if (grid := draw_held(array, explained.mesh)) is not None]
 
 

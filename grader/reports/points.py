@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 PENDING = "{} pending review by the staff"
-UNJUDGED = "{} not judged: right on simulated devices, and this machine lacks real devices"
+UNJUDGED = "{} not judged: right on simulated devices, but this machine lacks the real devices"
 
 
 def tidy(number: float) -> int | float:

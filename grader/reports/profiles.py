@@ -1,4 +1,4 @@
-"""The step times of a program with two profiles of ``grader.clock``, and the reason why they differ."""
+"""The step times of a program with two profiles of ``grader.clock`` (which collectives overlap): why they differ."""
 
 from __future__ import annotations
 

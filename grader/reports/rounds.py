@@ -24,7 +24,7 @@ from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
-MOST_ROUTES = 4  # a report shows at most this many rings and this many pipelines of a program
+MOST_ROUTES = 4  # A report shows at most this many rings and this many pipelines of a program.
 # A table shows at most DEVICES columns, and at most FIRST rounds and the last round.
 DEVICES, FIRST = 16, 24
 MOST_SPANS = 3  # a cell names at most this many ranges of entries
@@ -54,7 +54,7 @@ Row = tuple[str, int | None, tuple[Cell, ...]]
 
 @dataclass(frozen=True)
 class Rounds:
-    """Permuted data as a table: a row for each round, a column for each device.
+    """The data that permutes send, as a table: a row for each round, a column for each device.
 
     Attributes:
         caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.

@@ -10,7 +10,7 @@ from grader.clock.timeline import COMPUTE, Loop, Span, Timeline
 from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
-US = 1_000_000  # picoseconds in a microsecond
+US = 1_000_000  # Picoseconds in a microsecond.
 # The letter of each kind of bar. Legends have this order.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",

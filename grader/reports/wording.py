@@ -168,7 +168,7 @@ def not_judged(results: Sequence[Result]) -> list[Result]:
 
 
 def checked_text(results: Sequence[Result]) -> str:
-    """Return text such as ``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right``."""
+    """Return text such as ``3 of 3 checks pass; 2 answers read, not judged yet; 1 answer cannot be right``."""
     checks = [r for r in results if r.kind == "check"]
     answers = [r for r in results if r.kind != "check"]
     passed = sum(r.status == "passed" for r in checks)
@@ -177,7 +177,7 @@ def checked_text(results: Sequence[Result]) -> str:
     left = sum(r.status not in ("failed", "waiting") and r.actual is None for r in answers)
     parts = [
         (len(checks), f"{passed} of {counted(len(checks), 'check')} pass"),
-        (read, f"{counted(read, 'answer')} read, judged when graded"),
+        (read, f"{counted(read, 'answer')} read, not judged yet"),
         (wrong, f"{counted(wrong, 'answer')} cannot be right"),
         (1, _to_be_read(answers)),
         (left, f"{left} not answered yet"),
@@ -201,7 +201,10 @@ def _to_be_read(results: Sequence[Result]) -> str:
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return ``set by hand by Bob: the reason; the grader gave 0``. Omit the grader's points for an answer in words."""
+    """Return ``set by hand by Bob: the reason; the grader gave 0``.
+
+    For an answer in words, leave out the grader's points.
+    """
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 

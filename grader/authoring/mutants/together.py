@@ -42,7 +42,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return a list with the first request of ``grade`` for a task, and a list of all requests of ``check`` alone.
+    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
 
     A request is a call of the task on one mesh with given inputs. Requests with hidden inputs are left out. For a plain
     Python task, the first list has all other requests of ``grade``. Both lists are empty if the task's checks depend on

@@ -47,8 +47,8 @@ from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebui
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
-FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # files that `nbgrader submit` writes
-HELD = 256  # largest number of submissions that are in memory with their gradebook rows
+FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # Files that `nbgrader submit` writes.
+HELD = 256  # The largest number of submissions that are in memory with their gradebook rows.
 MOST_AT_ONCE = 32
 """The largest number of students per transaction. nbgrader's formgrader has to wait until a transaction ends."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
@@ -351,7 +351,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # so far, this reference kept the loaded rows in SQLAlchemy's session
+        del held  # the reference ``held`` kept the loaded rows in SQLAlchemy's session
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:

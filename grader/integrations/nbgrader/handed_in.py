@@ -182,7 +182,7 @@ def guard() -> None:
     reads times.
 
     Raises:
-        CourseError: the installed nbgrader lacks the method to replace, so nbgrader would copy and follow links.
+        CourseError: the installed nbgrader lacks a method that must be replaced, so nbgrader would follow links.
     """
     import nbgrader
     from nbgrader.converters.base import BaseConverter

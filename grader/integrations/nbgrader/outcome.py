@@ -23,10 +23,10 @@ class BatchOutcome:
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # for each student, the reasons for review
-    late: dict[str, float] = field(default_factory=dict)  # for each late student, the seconds after the deadline
-    page: str = ""  # path of the class page
-    no_secret: list[str] = field(default_factory=list)  # students without the file that release_feedback needs
+    attention: dict[str, list[str]] = field(default_factory=dict)  # For each student, the reasons for review.
+    late: dict[str, float] = field(default_factory=dict)  # For each late student, the seconds after the deadline.
+    page: str = ""  # The path of the class page.
+    no_secret: list[str] = field(default_factory=list)  # Students without the file that release_feedback needs.
     tier: str = ""
 
     def needs_review(self, student: str, *reasons: str) -> None:
@@ -60,7 +60,7 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
-    """Return the reasons why notebooks contain nothing to grade."""
+    """Return a reason for review for each notebook that contains nothing to grade."""
     reasons: list[str] = []
     for name, work in works.items():
         solutions = {k.name for k in known[name] if k.solution}

@@ -74,7 +74,7 @@ class SubmittedCell:
     number: int
     kind: str
     text: str
-    marked: str = ""  # the name of a released cell that this cell's nbgrader metadata states
+    marked: str = ""  # the name of a released cell, from this cell's nbgrader metadata
     ident: str = ""
     defines: tuple[str, ...] = ()  # the tasks of released cells that this cell defines
     known: Known | None = None

@@ -38,8 +38,8 @@ select s.student_id, c.text from
   join submitted_notebook n on n.id = c.notebook_id join submitted_assignment s on s.id = n.assignment_id
 where c.text is not null
 """
-TELLING_LINE = 30  # shortest line to search for, in characters; shorter lines occur in any file
-TELLING_DIGITS = 5  # least number of digits of a number to search for; shorter numbers occur by chance
+TELLING_LINE = 30  # The shortest line to search for, in characters. Shorter lines occur in any file.
+TELLING_DIGITS = 5  # The least number of digits of a number to search for. Shorter numbers occur by chance.
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
