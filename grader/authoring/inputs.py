@@ -170,7 +170,8 @@ def _alike_floats(runs: Runs) -> str:
         if len(held) > 1 and not any(map(_only_one(held), held)):
             where = f"of the mesh {dict(ask.mesh)}"
             return (
-                f"has no values that only one device {where} holds, so a program that mixes up the devices would pass"
+                f"gives each device {where} values that another device also has, "
+                "so a program that mixes up the devices would pass"
             )
     if all(_alike(drawn) for _, _, drawn in runs):
         return "does not depend on rng, so learners know its hidden values: draw with the given rng"

@@ -69,7 +69,7 @@ def _unit_problems(question: Question) -> Iterator[str]:
         words, kind = next(iter(asked.items()))
         unit = next(iter(units.values()))
         of = unit_of(unit)[1]
-        yield f"{question.name}: the text asks {words!r}, {kind}, but unit={unit!r} is the unit of {of}"
+        yield f"{question.name}: the text asks {words!r} ({kind}), but unit={unit!r} is for {of}"
     else:
         yield from _scale_problems(question, units.values())
 

@@ -333,7 +333,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
-        yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"
+        yield f"the answer of the misconception {misconception.name} gets {result.status!r}, but it should be wrong"
     elif result.misconception != misconception.name:
         yield f"the answer of the misconception {misconception.name} is wrong as expected, {_other_hint(result)}"
 

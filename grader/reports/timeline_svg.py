@@ -195,7 +195,7 @@ def _limit(timeline: Timeline, scale: Scale, left: float, limit: float) -> Limit
     if not 0 < limit < timeline.step:
         return None
     start, end = scale.at(round(limit)), scale.at(timeline.step)
-    text = f"the budget is {show_us(round(limit))}; {show_us(round(timeline.step - limit))} over"
+    text = f"the budget is {show_us(round(limit))}; the step takes {show_us(round(timeline.step - limit))} more"
     return LimitMark(round(left + start, 1), round(max(end - start, 1), 1), text)
 
 

@@ -119,7 +119,7 @@ def test_a_static_keyword_without_a_plain_default_is_compared(fn: Callable[..., 
 
 
 ALONG = "f: argument a has equal values along dimension {} in every draw, so a program that puts them in a wrong order would pass"
-TWICE = "f: argument a has no values that only one device of the mesh {'x': 4, 'y': 2} holds, so a program that mixes up the devices would pass"
+TWICE = "f: argument a gives each device of the mesh {'x': 4, 'y': 2} values that another device also has, so a program that mixes up the devices would pass"
 FIXED = "f: argument a does not depend on rng, so learners know its hidden values: draw with the given rng"
 
 
