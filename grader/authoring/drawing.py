@@ -1,8 +1,8 @@
 """All values that an exercise computes for students, as texts, so that values of two processes can be compared.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
-It prints two JSON objects for each exercise. The first is ``{"began": NAME}``, before the exercise's code runs. The
-second is ``{"name": NAME, "drawn": [[what, where, value], ...]}`` or ``{"name": NAME, "problem": text}``.
+It prints two JSON objects for each exercise. The first is ``{"began": name}``, before the exercise's code runs. The
+second is ``{"name": name, "drawn": [[what, where, value], ...]}`` or ``{"name": name, "problem": text}``.
 """
 
 from __future__ import annotations

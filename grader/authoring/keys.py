@@ -35,7 +35,7 @@ CODE = re.compile(r"`[^`]*`|\{\{.*?\}\}")
 
 
 def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each question with its key and the drawn numbers: ``time: How long is it? 559 us (X=4)``."""
+    """Yield a line for each question with its key and drawn numbers, such as ``time: how long? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
             continue  # the answer is in words, which a person grades, so the question has no key

@@ -122,7 +122,7 @@ def _formulas(part: Statement) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """Return the text in a form for comparison: ASCII operators and quotes, white space only between words."""
+    """Return the text with ASCII operators and quotes, and with white space only between words, for comparison."""
     text = " ".join(text.translate(SIGNS).split())
     return re.sub(r" ?([-+*/%()\[\]{},=<>@:]) ?| (?=\.)", r"\1", text)
 

@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the amounts that a
-check compares with budgets. Requests with inputs from the course's seed (``Ask.secret``) do not count. They show
-nothing new: amounts depend only on sizes, and all sizes also occur in other requests.
+check compares with budgets. Requests with inputs from the course's seed (``Ask.secret``) do not count. This loses
+nothing, because amounts depend only on sizes, and all sizes also occur in other requests.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the tolerance accepts a near miss in all draws, the question is not about the ch
 
 If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
 drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws. A
-near miss of a formula may also lack a function: ``x`` in place of ``log(x)``.
+near miss of a formula may also lack a function, such as ``x`` in place of ``log(x)``.
 """
 
 from __future__ import annotations

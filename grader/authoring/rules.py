@@ -1,7 +1,7 @@
 """The rules of an exercise's statement, and for each rule the misconceptions that break it and the checks that fail.
 
 A rule is a row of the table under "What is checked", or a sentence of the statement with the word "must". A
-misconception that breaks a rule quotes the rule: ``@exercise.misconception(..., breaks="no other collective")``.
+misconception that breaks a rule quotes the rule, as in ``@exercise.misconception(..., breaks="no other collective")``.
 """
 
 from __future__ import annotations

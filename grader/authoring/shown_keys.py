@@ -80,8 +80,9 @@ def keys_of(question: Question) -> list[Key]:
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
     """Return (names of numeric parameters, their values in each draw, numbers in the right answers).
 
-    For a formula question, return its symbols in place of parameters. Each entry of a table has two lists of numbers,
-    with one number for each draw: in base units, and in the entry's unit. A single number counts as one entry.
+    For a formula question, return its symbols in place of parameters. For each entry of a table, the third item has two
+    lists with one number per draw. The first list is in base units, and the second is in the entry's unit. A single
+    number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):

@@ -153,8 +153,10 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write a CSV and leave the first ``keep_first`` lines unescaped: Canvas needs the blanks before "Points
-    Possible"."""
+    """Write a CSV and leave the first ``keep_first`` lines unescaped.
+
+    Canvas needs the blanks before "Points Possible", which ``csv_cell`` would remove.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

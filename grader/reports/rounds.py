@@ -125,7 +125,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
 
 
 def _way(held: Sequence[Sequence[int | None]]) -> str:
-    """Return the end of a route's caption: ``, data move 1 device back in each of 3 rounds``.
+    """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
         held: a row before the first round, and a row after each round. A row has, for each column, the column where its
@@ -184,7 +184,7 @@ def _rounds(caption: str, columns: _Columns, rows: list[Row], *, line: bool = Fa
 
 
 def _worked(arguments: Sequence[str], work: Work, column: Mapping[int, int]) -> Cell:
-    """Return the cell of one device's data. Arguments with equal entries are joined: ``xy3`` is x[3] and y[3]."""
+    """Return the cell of one device's data. Arguments with equal entries are joined, so ``xy3`` is x[3] and y[3]."""
     names: dict[str, list[str]] = {}
     for name, spans in zip(arguments, work.entries, strict=True):
         if spans != ():

@@ -1,4 +1,4 @@
-"""Print an exercise's statement on a terminal: Markdown with tables that cut no word off."""
+"""Print an exercise's statement, which is Markdown, on a terminal, with tables that cut no word off."""
 
 from __future__ import annotations
 

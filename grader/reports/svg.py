@@ -136,7 +136,7 @@ def _label_lines(picture: Picture, block: Block) -> list[str]:
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return a label's lines: ``(x=1, y=0)`` for one device; ``x=1``, ``2 devices:``, ``y=0..1`` for two devices."""
+    """Return a label's lines, such as ``(x=1, y=0)``, or ``x=1``, ``2 devices:``, ``y=0..1`` for two devices."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]

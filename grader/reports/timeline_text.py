@@ -77,7 +77,10 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timelines: Iterable[Timeline]) -> str:
-    """Return a legend: ``D matmul, P permute; numbers beside the letters are lines of the code, times are in us``."""
+    """Return a legend.
+
+    For example, ``D matmul, P permute; numbers beside the letters are lines of the code, times are in us``.
+    """
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds(timelines))
     return f"{names}; numbers beside the letters are lines of the code, times are in us"
 

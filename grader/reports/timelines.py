@@ -195,7 +195,7 @@ def describe_span(span: Span) -> str:
 
 
 def where_text(timeline: Timeline) -> str:
-    """Return chip, slice, axes and profile: ``v5e 2x4, x on slice axes 0 and 1, profile ideal``."""
+    """Return chip, slice, axes and profile, such as ``v5e 2x4, x on slice axes 0 and 1, profile ideal``."""
     shape = "x".join(map(str, timeline.shape))
     laid = "".join(
         f", {clean(axis, 40)} on slice {'axis' if len(on) == 1 else 'axes'} {' and '.join(map(str, on))}"

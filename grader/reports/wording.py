@@ -139,7 +139,7 @@ def score_of(report: Report) -> str:
 
 
 def worth_of(exercise: ExerciseReport) -> str:
-    """Return the text beside an exercise's title: ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass``.
+    """Return the text beside an exercise's title, such as ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass``.
 
     A score is shown only if all answers can be judged.
     """

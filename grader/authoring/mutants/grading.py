@@ -32,7 +32,7 @@ class Verdict:
 
 
 def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
-    """Return a verdict: ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails.
+    """Return the verdict ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails.
 
     Args:
         known: True if the author lists the mutant as a right solution. If such a mutant survives, the verdict is

@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """Return a verdict for each of a task's mutants: ``killed``, or None if the mutant must be graded alone."""
+    """Return, for each of a task's mutants, a verdict ``killed``, or None if the mutant must be graded alone."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -62,8 +62,8 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
     """Return a verdict ``killed`` if a check fails when graded, else None.
 
-    Also return None if a check fails in the list ``public`` and not in ``graded``: ``judge_mutant`` decides about such
-    a mutant.
+    Also return None if a check fails in the list ``public`` and not in ``graded``, because ``judge_mutant`` decides
+    about such a mutant.
 
     Args:
         graded: the mutant's answers to the first list of ``first_asks``.

@@ -1,7 +1,7 @@
 """Convert a report into nbgrader's cells: outputs of grade cells, comments of solution cells.
 
-nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets an error, or
-one number: a plain float from 0 to the cell's points.
+nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets an error or
+a plain float from 0 to the cell's points.
 """
 
 from __future__ import annotations

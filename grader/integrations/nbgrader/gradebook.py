@@ -121,7 +121,7 @@ def _await_a_person(grade: Any, to_grade: set[str]) -> None:
     """Flag a cell that a person must grade.
 
     Without the flag ``needs_manual_grade``, nbgrader gives 0 points to a cell that the student did not change. Such a
-    cell may still need a grade: for a question about code, the student changes only the cell with the code.
+    cell may still need a grade, because for a question about code, the student changes only the cell with the code.
     """
     if grade.name in to_grade and grade.manual_score is None:
         grade.auto_score, grade.needs_manual_grade = None, True

@@ -1,10 +1,10 @@
 """The classes that nbgrader_config.py plugs into nbgrader and that nbgrader's commands call.
 
-``nbgrader autograde`` processes each submission twice. The first pass repairs the submission: ``Exporter`` starts with
-an empty notebook in place of the submitted file, and ``Repair`` rebuilds the cells. The second pass grades the
-submission: ``Grade`` replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades``
-reads the scores from the cells' outputs, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like
-nbgrader's class of this name, but skips cells without solutions.
+``nbgrader autograde`` processes each submission twice. In the first pass, ``Exporter`` starts with an empty notebook in
+place of the submitted file, and ``Repair`` rebuilds the cells from the submission. In the second pass, ``Grade`` grades
+the submission. It replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades`` reads
+the scores from the cells' outputs, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's
+class of this name, but skips cells without solutions.
 """
 
 from __future__ import annotations
