@@ -123,7 +123,7 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Describe ``devices``, some devices of the picture, with one short word per mesh axis: ``["x=1", "y=0..1"]``."""
+    """Describe some of the picture's devices, with one short word per mesh axis, as in ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
