@@ -101,8 +101,8 @@ class Measured:
     Attributes:
         separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
         right: amounts of right programs.
-        wrong: amounts of misconceptions that name the check. If the budget is a plain number, ``wrong`` also has
-            amounts of misconceptions that name an earlier check.
+        wrong: amounts of misconceptions that name the check in ``fails``. If the budget is a plain number, ``wrong``
+            also has amounts of misconceptions that name an earlier check.
     """
 
     check: Check

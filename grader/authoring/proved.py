@@ -18,7 +18,7 @@ class Proved:
     ``course.yaml``, the grader's code, all versions, the machine, the isolation and the number of seeds.
 
     Args:
-        cache: the cache; None to cache nothing.
+        cache: stores, between runs, which exercises have no problem; None to store nothing.
         seeds: the number of seeds with which ``verify`` tests an exercise.
     """
 

@@ -30,7 +30,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     """Run several submissions in one process, and collect each submission's answers to its requests.
 
     Args:
-        texts: (source code, requests) of each submission.
+        texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
 
     Returns:
         The answers of each submission. A submission's list of answers is empty if another submission may have changed
@@ -59,7 +59,7 @@ def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> It
     that ends its own process has an empty list of answers.
 
     Args:
-        texts: (source code, requests) of each submission.
+        texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
     """
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]

@@ -1,4 +1,4 @@
-"""Prove the course: test the author's declarations with the code that traces, runs and judges submissions.
+"""Test a course: try the author's declarations with the code that traces, runs and judges submissions.
 
 For every exercise:
 
@@ -73,7 +73,7 @@ def verify(
     seeds: int = 1,
     cache: Cache | None = None,
 ) -> int:
-    """Prove these exercises, then the course, and return the number of problems.
+    """Test these exercises, then the course, and return the number of problems.
 
     The last exercises of a course are the largest. Their tests start first, so that all jobs end at about the same
     time.

@@ -186,7 +186,10 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """Return ``4 of 7 pass``, followed by the numbers of answers that the grader judges later or the staff read."""
+    """Return ``4 of 7 pass``, followed by the number of answers that the staff must read.
+
+    If this installation cannot judge some answers, return the ``checked_text``.
+    """
     if not_judged(results):
         return checked_text(results)
     judged = [r for r in results if r.status != "waiting"]

@@ -77,7 +77,7 @@ def grade(
         isolation: the kind of sandbox, such as "bwrap"; "" for the setting in nbgrader_config.py.
         again: True to rewrite the results of unchanged submissions as well, from stored reports.
         remember: use the results of earlier runs, and keep the results of this run for later runs.
-        elsewhere: grades submissions on other machines.
+        elsewhere: a service that grades submissions on other machines.
         slow: called with a student and the seconds that the student's work has taken so far, see ``Pool.slow``.
     """
     if not (folder / "nbgrader_config.py").is_file():
