@@ -123,7 +123,7 @@ def test_unjudged_answers_are_counted_apart() -> None:
     )
     report = make_report(exercise(done))
     text = printed(report)
-    assert "dimension  1 of 2 checks pass; 1 answer read, not judged yet" in text.replace("\n", " ")
+    assert "dimension  1 of 2 checks pass; 1 answer read, not judged" in text.replace("\n", " ")
     assert text.rstrip().splitlines()[-1] == "1 of 2 checks pass; 1 answer read, not judged yet" and "%" not in text
     assert "take?  1 point\n" in text and "0/1\n    read" not in text
     assert "1 answer read" in render_fragment(report.exercises[0])
