@@ -185,7 +185,7 @@ def _asked(question: Question) -> str:
 
 
 def texts_given(course: Course) -> frozenset[str]:
-    """Return the texts of code cells that learners do not change. Grading leaves out cells with these texts."""
+    """Return the texts of code cells in which learners write nothing. Grading leaves out cells with these texts."""
     setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))
