@@ -101,7 +101,7 @@ def test_verify_reports_which_modes_are_judged(course: Course, tmp_path: Path) -
     silent = course_of(tmp_path / "silent", "trees_0", TEXTS["trees_0"].replace('    check_vma="both",\n', ""))
     assert list(undecided_modes(silent.exercise("trees_0"))) == [
         "loss_and_grads takes a gradient inside shard_map, where check_vma decides what is summed: "
-        'say check_vma="both", or True or False'
+        'declare check_vma="both", True or False'
     ]
 
 

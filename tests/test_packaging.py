@@ -128,6 +128,6 @@ def test_the_wheel_alone_gives_students_their_commands(built: Path, tmp_path: Pa
     work = reference_source(exercise, answers(course, exercise, "me"))
     (mine / "exercises" / "03_matmuls" / f"{C1}.py").write_text(work)
     checked = " ".join(run([shardlings, "check", "c1"], cwd=mine, env=env).split())
-    assert "3 of 3 checks pass; 1 answer read, judged when graded" in checked
+    assert "3 of 3 checks pass; 1 answer read, not judged yet" in checked
     run([shardlings, "submit", "03_matmuls", "--student", "ada"], cwd=mine, env=env)
     assert (mine / "ada_03_matmuls.zip").is_file()

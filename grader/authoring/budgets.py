@@ -1,9 +1,10 @@
 """Propose budgets for a task's checks: the amounts that the reference solution needs on every mesh and with all sizes.
 
 A budget of bytes or FLOPs is a formula: a constant times array dimensions, divided by sizes of mesh axes, and possibly
-times N - 1 for an axis of size N. If no such formula fits all programs, no budget is proposed. The author must decide
-whether the reference needs the least possible amount. Memory budgets are not proposed, because a memory budget lies
-between the needs of right programs and the needs of wrong programs.
+times N - 1 for an axis of size N. If no such formula gives the reference's amount for all meshes and sizes, no budget
+is proposed. The reference may need more than the least possible amount, so the author must judge each proposed budget.
+Memory budgets are not proposed, because a memory budget lies between the needs of right programs and the needs of wrong
+programs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # largest factor in a formula for a budget; a formula with a larger factor does not explain the budget
+MOST = 1 << 16  # largest constant factor in a budget's formula; a larger factor probably fits only by chance
 Key = tuple[str, tuple[str, ...]]
 
 
@@ -27,8 +28,8 @@ def check_lines(programs: Sequence[Explained]) -> list[str]:
     """Return lines of code with budgets, to paste into a task's checks.
 
     Args:
-        programs: the reference's programs for several meshes and sizes. Programs of timing calls, which never run,
-            give lines about time.
+        programs: the reference's programs for several meshes and sizes. For programs of timing calls
+            (``exercise.timing``), which are only scheduled and never run, the returned lines limit the time.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
@@ -51,7 +52,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """Return lines for timed programs: a budget for the step time, and the kinds of collectives that always overlap."""
+    """Return checks of timed programs: a budget for the step time, and the kinds of collectives that always overlap."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -82,7 +83,7 @@ def _all_traffic(p: Explained) -> Iterator[Interval]:
 
 
 def _collectives_line(programs: Sequence[Explained]) -> str:
-    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if none fits."""
+    """Return a line such as ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if no formula fits."""
     if any(c.partial for p in programs for c in p.collectives):
         return ""
     tables = [_counts(p.collectives) for p in programs]
@@ -115,7 +116,7 @@ def _quoted(axes: tuple[str, ...]) -> str:
 
 
 def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
-    """Return a formula for the counts as ``_count_formula`` does; '' if a program's count is missing or inexact."""
+    """Return the ``_count_formula`` of the counts; '' if one program's count is missing or inexact."""
     exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
     return _count_formula(axes, exact) if len(exact) == len(counts) else ""
 
@@ -145,7 +146,8 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the one with the smallest constant factor, because its sizes explain the value best.
+    If several products fit, return the product with the smallest constant factor, because the sizes in this product
+    explain most of the value.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -191,7 +193,10 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the names of dimensions with several sizes. A formula cannot show a dimension with only one size."""
+    """Return the names of dimensions with several sizes.
+
+    A dimension with only one size acts like a constant factor, so no formula shows it.
+    """
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -1,7 +1,7 @@
 """Check the test cases of plain Python tasks.
 
-Each case must have a right answer, learners' texts must name each error that a solution has to raise, and rounding
-errors must cost no points.
+A solution must be able to pass each case. The texts that learners get must name each error that a solution has to
+raise. Rounding errors must cost no points.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ULPS = 64
 
 
 def case_problems(exercise: Exercise, seed: str) -> Iterator[str]:
-    """Yield a problem for each task with a case that no solution can pass, and for each check that rounding can fail.
+    """Yield problems: cases that no solution can pass, and checks that can fail only because of rounding.
 
     Args:
         seed: the course's seed.
@@ -55,7 +55,7 @@ def _with_cases(exercise: Exercise) -> Exercise:
 
 
 def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
-    """Return a problem if no answer to a case is right, or if learners cannot know the right answer; else ''."""
+    """Return a problem if no answer to a case is right, or if no text for learners names the right error; else ''."""
     if outcome.error == "NotPlain":
         return "returns a value that cannot be compared: return numbers, texts, lists, tuples or dicts"
     if outcome.error and outcome.error not in f"{exercise.statement}\n{task.fn.__doc__ or ''}":

@@ -33,9 +33,9 @@ def text_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def _unread(question: Question) -> Iterator[str]:
-    """Yield a problem if a question has two draws with equal texts and different right answers.
+    """Yield a problem if two draws of a question's numbers give equal texts and different right answers.
 
-    Other functions of ``verify`` report invalid answers and texts.
+    Another part of ``verify`` reports invalid answers and texts.
     """
     first: dict[str, tuple[Mapping[str, Any], Any]] = {}
     for drawn in some_variants(question, VARIANT_CAP):
@@ -78,7 +78,10 @@ def _unexplained(exercise: Exercise, question: Question) -> Iterator[str]:
 
 
 def _placed_options(question: Question) -> Iterator[str]:
-    """Yield a problem for each option that names another option by letter or place. Each learner gets another order."""
+    """Yield a problem for each option that names another option by letter or place.
+
+    The order of the options differs between learners.
+    """
     if not isinstance(question.answer, Choice):
         return
     letters = f"[{LETTERS[0]}-{LETTERS[len(question.answer.options) - 1]}]"

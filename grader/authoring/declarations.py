@@ -18,15 +18,15 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
     """Yield problems: missing parts, a statement of more than ``most_words`` words, checks without points."""
     if most_words is not None and (words := words_in(exercise.statement)) > most_words:
         yield (
-            f"the statement has {words} words before {FURTHER!r}, course.yaml allows statement_words: {most_words}; "
-            "move what the task does not need below that line"
+            f"the statement has {words} words before {FURTHER!r}, but course.yaml allows statement_words: "
+            f"{most_words}; move sentences that the task does not need below that line"
         )
     for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
-        yield f"a picture has a line over {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
+        yield f"a picture has a line of over {PICTURE_WIDTH} characters, which terminals break: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
         yield "the exercise has neither a task to write nor a question to answer"
     if exercise.tasks and not any(c.public for c in exercise.checks.values()):
-        yield "the exercise has no public check, so learners could check nothing: mark one with public=True"
+        yield "the exercise has no public check, so learners could check nothing: mark a check with public=True"
     for task in exercise.tasks.values():
         yield from _task_problems(exercise, task)
     yield from modes.undecided_modes(exercise)
@@ -52,7 +52,7 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
 
 
 def _timed_without_values(exercise: Exercise) -> list[Call]:
-    """Return the timing calls (``exercise.timing``) of programs whose values no check judges."""
+    """Return the timing calls (``exercise.timing``) that time a call whose results no check judges."""
     calls = judged_calls(exercise.checks.values())
     return [call for call in calls if call.timed is not None and call.timed not in calls]
 

@@ -1,8 +1,8 @@
-"""Everything that an exercise computes for students, as texts that two processes can compare.
+"""All values that an exercise computes for students, as texts, so that values of two processes can be compared.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
-It prints two JSON objects for each exercise. The first is ``{"began": NAME}``, before the exercise's code runs. The
-second is ``{"name": NAME, "drawn": [[what, where, value], ...]}`` or ``{"name": NAME, "problem": text}``.
+It prints two JSON objects for each exercise. The first is ``{"began": name}``, before the exercise's code runs. The
+second is ``{"name": name, "drawn": [[what, where, value], ...]}`` or ``{"name": name, "problem": text}``.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def drawn_of(exercise: Exercise, backwards: bool = False) -> list[Drawn]:
     """Return the inputs, expected results, parameters, texts, answers and constants of an exercise.
 
     Args:
-        backwards: compute a question's answers from the last draw to the first. If an answer depends on answers that
-            were computed earlier, the result then differs.
+        backwards: compute a question's answers from the last draw to the first. An answer that depends on earlier
+            answers then differs from the answer in the usual order.
 
     Raises:
         AuthorError: an input cannot be drawn.
@@ -116,14 +116,17 @@ def _texts(exercise: Exercise) -> Iterator[Drawn]:
 
 
 def constants(space: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (name, value as text) for each plain value in a file's namespace. Sets are written in sorted order."""
+    """Yield (name, value as text) for each number, text or collection in a file's namespace.
+
+    Sets are written in sorted order.
+    """
     for name, value in space.items():
         if not name.startswith("__") and (text := _plain(value)) is not None:
             yield name, _short(text)
 
 
 def _plain(value: Any) -> str | None:
-    """Return a plain value as text; None for functions, classes and other objects."""
+    """Return a number, text, array or collection as text; None for functions, classes and other objects."""
     match value:
         case None | bool() | int() | float() | complex() | str() | bytes() | np.generic() | AxisSize():
             return repr(value)
@@ -162,11 +165,14 @@ def _digest(text: str) -> str:
 
 
 class _TooLong(BaseException):
-    """The exercise reached a limit of time. A BaseException, so that authors' code does not catch it."""
+    """An exercise's code ran longer than a limit allows.
+
+    A BaseException, so that ``except Exception`` in authors' code does not catch it.
+    """
 
 
 def _limited() -> None:
-    """Limit this process's memory, and raise _TooLong in an author's code when a timer of ``_timed`` ends."""
+    """Limit this process's memory, and make the timers of ``_timed`` raise _TooLong in the author's code."""
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_AS, MEMORY_MIB << 20)
 
@@ -183,7 +189,10 @@ def _cap(what: int, most: int) -> None:
 
 
 def _timed(cpu_seconds: float, seconds: float) -> None:
-    """Start the timers of one exercise; 0 stops them. Also limit CPU time, because no timer ends a loop in C code."""
+    """Start the timers of one exercise, or stop a timer if its argument is 0.
+
+    Also limit the process's CPU time, because no timer ends a loop in C code.
+    """
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     if cpu_seconds:
@@ -191,7 +200,7 @@ def _timed(cpu_seconds: float, seconds: float) -> None:
 
 
 def _on_another_machine() -> None:
-    """Change the number of processors that authors' code reads, because a draw may depend on the machine."""
+    """Change the number of processors that authors' code reads, to find draws that depend on the machine."""
     count = os.cpu_count() or 1
     for name in ("cpu_count", "process_cpu_count"):
         if hasattr(os, name):
@@ -199,7 +208,7 @@ def _on_another_machine() -> None:
 
 
 def _on_another_day() -> None:
-    """Move the clocks that authors' code reads to another day, because a draw may depend on the day."""
+    """Move the clocks that authors' code reads to another day, to find draws that depend on the day."""
     now, now_ns = time.time, time.time_ns
 
     class Later(datetime.datetime):
@@ -265,7 +274,7 @@ def too_large() -> str:
 
 
 def main() -> None:
-    """Print the values of each exercise on the command line. Output of authors' code goes to standard error."""
+    """Print the values of the exercises that the command line names. Output of authors' code goes to standard error."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,7 +1,7 @@
 """Choose the cases with which ``verify`` first tries a wrong program: one mesh and one size of each call.
 
-A case is a request to a submission: a call on one mesh, with one choice of sizes. A wrong program shows its mistake in
-most cases, so ``verify`` runs the other cases only if the first ones show a problem.
+A case is one call of a task, on one mesh and with one choice of sizes. A wrong program shows its mistake in most cases,
+so ``verify`` runs the other cases only if the first ones show a problem.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from grader.judging.seen import Answered, partner
 def first_cases(
     exercise: Exercise, reference: Sequence[Answered], fails: Collection[str] = (), every: Collection[str] = ()
 ) -> list[Answered]:
-    """Return the reference's answers to the first cases: of each call, the first mesh and the sizes that learners see.
+    """Return the reference's results for the first cases: each call on one mesh, with the sizes that learners see.
 
-    The first cases also have all cases of a plain function, all modes of ``check_vma``, and all meshes of a check that
-    compares meshes. They have no inputs from the course's seed.
+    The first cases also include all cases of plain Python tasks, both modes of ``check_vma`` if a call has both, and
+    all meshes of a check that compares meshes. Inputs that are drawn from the course's seed are left out for tasks that
+    JAX traces.
 
     Args:
-        fails: checks that the program fails. Calls of checks that come after these checks are left out.
-        every: checks whose calls need all meshes and sizes if the program fails these checks.
+        fails: checks that the program fails. The grader does not judge checks that come after these, so their calls are
+            left out.
+        every: checks that need all meshes and sizes. If ``fails`` contains such a check, its calls have all meshes and
+            sizes.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
@@ -34,7 +37,10 @@ def first_cases(
 
 
 def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
-    """Return the first cases, without the calls that timing calls time. Arguments: see ``first_cases``."""
+    """Return the first cases, without those that are only needed to judge a timing call.
+
+    Arguments: see ``first_cases``.
+    """
     judged = list(_judged(exercise, fails))
     calls = _calls(judged)
     whole = _calls(exercise.checks[name] for name in {*fails} & {*every})
@@ -53,7 +59,11 @@ def _calls(checks: Iterable[Check]) -> set[int]:
 
 
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers without the trials that show which operations matter. Each trial compiles a program."""
+    """Return the answers without ``poison``.
+
+    ``poison`` changes results of operations to find the operations that matter. It is slow, because the runner compiles
+    another program for it.
+    """
     return [
         replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a
         for a in answered
@@ -61,13 +71,16 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
 
 
 def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
-    """Return the checks with a budget that ``verify`` measures on all meshes with all sizes."""
+    """Return the names of the checks with a budget that must separate programs on all meshes and with all sizes."""
     checks = exercise.checks.values()
     return {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
 
 
 def _judged(exercise: Exercise, fails: Collection[str]) -> Iterable[Check]:
-    """Yield the checks that a program with exactly these failures is judged by: no failed check comes before them."""
+    """Yield the checks that the grader judges if a program fails the checks ``fails``.
+
+    A check that comes after a failed check is not judged.
+    """
     blocked: set[str] = set()
     for check in exercise.checks.values():
         if blocked.isdisjoint(check.after):

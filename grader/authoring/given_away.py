@@ -40,13 +40,13 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     """Return True if a function returns the question's right answer in every draw.
 
     Args:
-        takes: for each parameter of the function, the question's parameter whose value it gets.
+        takes: parameter of the function -> the question's parameter whose value the function gets.
         keys: the right answer in each draw.
     """
     for drawn, kind, key in keys:
         try:
             given = kind.want(function(**{own: drawn[of] for own, of in takes.items()}))
-        except Exception:  # the function refuses the arguments, or ``kind`` does not accept its result
+        except Exception:  # the function raises an error, or its result is no answer of this kind
             return False
         if not kind.are_close(given, key):
             return False
@@ -93,7 +93,7 @@ def _called(course: Course, exercise: Exercise, task: Task, given: Statement, ta
 def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, str]]]:
     """Yield each task with each function in learners' files that can take the task's arguments.
 
-    The third item is, for each parameter of the function, the task's parameter that it gets.
+    The dict maps each parameter of the function to the task's parameter whose argument it gets.
     """
     for task in exercise.tasks.values():
         parameters = [*inspect.signature(task.fn).parameters]
@@ -112,7 +112,7 @@ def _value(exercise: Exercise, part: Statement) -> Any:
 
 
 def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict[str, str]:
-    """Return, for each parameter of a function, the task's parameter that it gets; {} if the two do not fit."""
+    """Match a function's parameters with a task's, by name or by position; return {} if they do not fit."""
     value = _value(exercise, given)
     if not inspect.isfunction(value):
         return {}

@@ -1,4 +1,4 @@
-"""Check the inputs of calls: uneven sizes, keywords with several values, reproducible draws, and values that differ."""
+"""Check the inputs of calls: odd sizes, keywords with several values, reproducible draws, and values that differ."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from grader.wire.trees import leaves
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
 
-    A timing call (``exercise.timing``) may have sizes that are even on each device, because large sizes usually are
-    even. A call that a timing call times may also have even sizes, if the task has another call that is not timed.
+    In a timing call (``exercise.timing``), each device may hold an even number of elements, because large sizes usually
+    are even. The call that is timed may have even sizes too, if the task has another call that is not timed.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}
@@ -51,14 +51,14 @@ def tame_dims(call: Call) -> Iterator[str]:
     for (dim, mesh), size in hidden.items():
         if size % 2 == 0 and public[dim, mesh] % 2:
             yield (
-                f"{call.task.name}: on the mesh {dict(mesh)}, a device has an odd part of {dim} by dims, but an even "
-                f"part by hidden_dims; choose {dim} in hidden_dims so that the part is odd"
+                f"{call.task.name}: on the mesh {dict(mesh)}, the size of {dim} on a device is odd with dims, but "
+                f"even with hidden_dims; choose {dim} in hidden_dims so that this size is odd"
             )
     for dim in dict.fromkeys(dim for dim, _ in hidden):
         if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
             yield (
-                f"{call.task.name}: on every mesh, a device has an even part of {dim} by hidden_dims; choose {dim} in "
-                "hidden_dims so that the part is odd"
+                f"{call.task.name}: on every mesh, the size of {dim} on a device is even with hidden_dims; choose "
+                f"{dim} in hidden_dims so that this size is odd"
             )
     everywhere = [call.sizes(mesh, hidden=True) for mesh in call.meshes]
     if any(all(sizes[a] == sizes[b] for sizes in everywhere) for a, b in itertools.combinations(call.hidden_dims, 2)):
@@ -99,7 +99,10 @@ def fixed_keywords(exercise: Exercise) -> Iterator[str]:
 
 
 def _exactly(value: Any) -> str:
-    """Return a text that differs between unequal values and between types. ``value`` may be any Python object."""
+    """Return a text that is equal for two values only if the values and their types are equal.
+
+    ``value`` may be any Python object.
+    """
     try:
         return repr(encode(value))
     except NotPlain:
@@ -128,10 +131,11 @@ def alike_inputs(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each argument whose values are so regular that a wrong program could give a right result.
 
     - Along each dimension, some values must differ. If not, a program that mixes up positions gives a right result.
-    - At least one device must hold floats that no other device holds. If not, a program can mix up devices.
+    - At least one device must hold floats that no other device holds. If not, a program that mixes up devices gives a
+      right result.
     - Floats must depend on the random generator, so that hidden values differ from public values.
 
-    Arguments that earlier steps compute are not checked.
+    Arguments that are results of an earlier step are not checked.
     """
     runs: dict[tuple[str, str], Runs] = {}
     for ask in plan(exercise, public=False, seed="verify"):
@@ -166,7 +170,8 @@ def _alike_floats(runs: Runs) -> str:
         if len(held) > 1 and not any(map(_only_one(held), held)):
             where = f"of the mesh {dict(ask.mesh)}"
             return (
-                f"has no values that only one device {where} holds, so a program that mixes up the devices would pass"
+                f"gives each device {where} values that another device also has, "
+                "so a program that mixes up the devices would pass"
             )
     if all(_alike(drawn) for _, _, drawn in runs):
         return "does not depend on rng, so learners know its hidden values: draw with the given rng"
@@ -179,14 +184,17 @@ def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray,
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
-    """Yield (name, array) for each array that is drawn in every step. Scalars are left out."""
+    """Yield (name, array) for each array that is drawn anew for every step of a call.
+
+    Scalars, and results of the previous step, are left out.
+    """
     for argument, tree in call.drawn.items():
         if call.steps == 1 or argument not in call.fed:
             yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)
 
 
 def parts(values: np.ndarray, array: Array, mesh: Mapping[str, int]) -> list[np.ndarray]:
-    """Return the parts into which an array's sharding splits its values, one for each distinct part."""
+    """Split an array's values as its sharding does, and return the parts. Replicated parts occur once."""
     found = [values]
     for dim, axes in enumerate(entries(array.spec, len(array.shape))):
         found = [part for one in found for part in np.split(one, math.prod(mesh[axis] for axis in axes), axis=dim)]

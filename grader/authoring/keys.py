@@ -36,7 +36,7 @@ CODE = re.compile(r"`[^`]*`|\{\{.*?\}\}")
 
 
 def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each question with its key and the drawn numbers: ``time: How long is it? 559 us (X=4)``."""
+    """Yield a line for each question with its key and drawn numbers, such as ``time: how long? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
             continue  # the answer is in words, which a person grades, so the question has no key
@@ -70,7 +70,7 @@ def _unit_problems(question: Question) -> Iterator[str]:
         words, kind = next(iter(asked.items()))
         unit = next(iter(units.values()))
         of = unit_of(unit)[1]
-        yield f"{question.name}: the text asks {words!r}, {kind}, but unit={unit!r} is the unit of {of}"
+        yield f"{question.name}: the text asks {words!r} ({kind}), but unit={unit!r} is for {of}"
     else:
         yield from _scale_problems(question, units.values())
 
@@ -112,7 +112,7 @@ def longest_unit(words: str) -> str:
 
 
 def _number_problems(question: Question) -> Iterator[str]:
-    """Yield the problems of the numbers in the right answer, each with the first draw that has the problem."""
+    """Yield the problems of the numbers in right answers. Each problem names the first draw that has it."""
     numbers = [(drawn, *number) for drawn in question.variants() for number in _numbers(question, drawn)]
     for problem_of in (_implausible, _above_all, _rejected):
         for drawn, value, unit in numbers:
@@ -122,7 +122,7 @@ def _number_problems(question: Question) -> Iterator[str]:
 
 
 def _implausible(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the right answer, in the question's unit, is below LEAST or above MOST; '' if not."""
+    """Return a problem if the right answer, in the question's unit, is below LEAST or above MOST; else ''."""
     factor, _ = unit_of(unit)
     if factor == 1 or not value or LEAST <= value / factor <= MOST:
         return ""
@@ -131,7 +131,7 @@ def _implausible(question: Question, drawn: Mapping[str, Any], value: float, uni
 
 
 def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the right answer is above 100 percent and the scenario does not allow it; '' if not."""
+    """Return a problem if the right answer is above 100 percent, which the question's Scenario may allow; else ''."""
     percent = unit_of("percent")
     if unit_of(unit) != percent or value <= MOST_PERCENT * percent[0] or _may_be(question, drawn, value):
         return ""
@@ -148,7 +148,7 @@ def _may_be(question: Question, drawn: Mapping[str, Any], value: float) -> bool:
 
 
 def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the right answer would count as wrong with the digits that reports show; '' if not."""
+    """Return a problem if the right answer, rounded as reports show it, would count as wrong; else ''."""
     shown = show(value, unit)
     if abs(parse(shown, unit).value - value) <= question.rtol * abs(value):
         return ""
@@ -156,9 +156,9 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
-    """Yield a problem for each entry of a table with partial credit that is equal in every draw: students can copy it.
+    """Yield a problem for each table entry that has one value in every draw, so that students can copy it for points.
 
-    A table without partial credit has no such problem.
+    In a table without partial credit, a copied entry alone earns no points, so there is no problem.
     """
     if not isinstance(question.answer, Table) or not question.answer.partial:
         return

@@ -16,8 +16,8 @@ from grader.course.loading import Course
 from grader.course.statements import Statement, statements
 from grader.exercise import Exercise, Question, Task
 
-LEAST_LINE = 16  # shortest line that is searched for, in characters; shorter lines may occur in any file
-IDIOM = 3  # a line in at least this many exercises is an idiom, which reveals nothing about a solution
+LEAST_LINE = 16  # The shortest line to search for, in characters. Shorter lines may occur in any file.
+IDIOM = 3  # A line in at least this many exercises is an idiom, which reveals nothing about a solution.
 LEAST_OPERATORS = 2
 NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as arguments, reveals nothing about a solution
 READ = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context
@@ -92,13 +92,13 @@ def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str,
 
 
 def _templates(exercise: Exercise, texts: Iterable[Text]) -> Iterator[str]:
-    """Yield a problem for each text with {{ NAME }} that nothing fills in, because learners would read the braces."""
+    """Yield a problem for each text with a {{ NAME }} that no value replaces: learners would read the braces."""
     filled = {f"the docstring of {name}" for name in exercise.questions}
     filled |= {f"{word}= of {name}" for name in exercise.questions for word in ("options", "items")}
     shown = {one.place: found[0] for one in texts if (found := EXPRESSION.search(one.text)) and one.place not in filled}
     for place, braces in shown.items():
         if not place.endswith((".ipynb", "a comment")):
-            yield f"{place} has {braces}, and learners read the braces: only questions' texts and options are filled in"
+            yield f"{place} has {braces}, and learners read the braces: use them only in questions' texts and options"
 
 
 def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -122,7 +122,7 @@ def _formulas(part: Statement) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """Return the text in a form for comparison: ASCII operators and quotes, white space only between words."""
+    """Return the text with ASCII operators and quotes, and with white space only between words, for comparison."""
     text = " ".join(text.translate(SIGNS).split())
     return re.sub(r" ?([-+*/%()\[\]{},=<>@:]) ?| (?=\.)", r"\1", text)
 

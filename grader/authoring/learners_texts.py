@@ -1,6 +1,6 @@
 """Find the texts that learners get: in the files that ``build`` makes, and in reports.
 
-The module reads the files themselves and not the author's declarations, so it also finds new kinds of texts.
+The module reads the files and not the author's declarations, so it also finds texts of a new kind.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Text(NamedTuple):
 
 
 def learners_texts(course: Course, made: Mapping[str, str]) -> dict[str, list[Text]]:
-    """Return the texts that learners get, by exercise. Of an exercise's equal texts, only the first is returned.
+    """Return the texts that learners get, by exercise. If an exercise has several equal texts, return only the first.
 
     Args:
         made: the files that learners get, by path.
     """
     names = course.usable(course.module_of)[0]
     found: dict[str, dict[str, Text]] = {name: {} for name in names}
-    # Of equal texts, only the first is kept. Public files come first, because the places that are reported for their
-    # texts are the most precise.
+    # Of equal texts, only the first is kept. Files in ``_public`` come first, because problems in them are reported
+    # with the most precise places.
     for path, text in sorted(made.items(), key=lambda one: PUBLIC not in one[0]):
         for owner, one in _of_file(course, path, text):
             if owner in found:
@@ -55,7 +55,10 @@ def _in_reports(exercise: Exercise) -> Iterator[Text]:
 
 
 def _of_file(course: Course, path: str, text: str) -> Iterator[tuple[str, Text]]:
-    """Yield (exercise, text) for each text of a file. A module's text is yielded for each exercise of the module."""
+    """Yield (exercise, text) for each text of a file.
+
+    The text of a file that belongs to a whole module is yielded for each exercise of the module.
+    """
     place = PurePosixPath(path)
     if place.stem in course.module_of and place.suffix == ".py":
         yield from ((place.stem, one) for one in _of_python(text))

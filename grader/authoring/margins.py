@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the amounts that a
-check compares with budgets. Requests with inputs from the course's seed (``Ask.secret``) do not count, because amounts
-depend only on sizes, and all sizes also occur in other requests.
+check compares with budgets. Requests with inputs from the course's seed (``Ask.secret``) do not count. This loses
+nothing, because amounts depend only on sizes, and all sizes also occur in other requests.
 """
 
 from __future__ import annotations
@@ -71,13 +71,14 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     """Yield a problem for each budget that does not separate right programs from wrong ones.
 
     A budget ``between(right, wrong)`` must separate programs on every mesh and with all sizes. At least one
-    misconception that names the check must exceed the budget. Each misconception that exceeds the budget must exceed
-    it by the margin.
+    misconception that names the check in ``fails`` must exceed the budget. Each misconception that exceeds the budget
+    must exceed it by the margin.
 
-    A budget that is a plain number is the amount that right programs need. For each mesh and its sizes, the right
-    program that needs the most must need this number, or less by at most the margin. On at least one mesh, a
-    misconception must exceed the number by the margin, or differ from it if the budget is exact. This misconception may
-    also be one that fails an earlier check or exceeds an earlier budget of the check.
+    A budget that is a plain number is the amount that right programs need. On each mesh, the largest amount that a
+    right program needs must be at most a factor ROOM below this number. On at least one mesh, a misconception must
+    exceed the number by the margin. If the budget is an exact number of collectives, a misconception must have a
+    different number. A misconception that fails an earlier check, or that exceeds an earlier budget of the check, also
+    counts.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
@@ -98,10 +99,10 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        separates: True if the budget is or must be declared with ``between``.
+        separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
         right: amounts of right programs.
-        wrong: amounts of misconceptions that name the check. If the budget is a plain number, ``wrong`` has the
-            misconceptions that name an earlier check, too.
+        wrong: amounts of misconceptions that name the check in ``fails``. If the budget is a plain number, ``wrong``
+            also has amounts of misconceptions that name an earlier check.
     """
 
     check: Check
@@ -130,15 +131,15 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the meshes and sizes for which the budget is declared, or must be declared, with ``between``.
+    """Return the amounts for the meshes and sizes with a budget that is or must be declared with ``between``.
 
-    If ``separate`` is False, return the meshes and sizes without such a budget.
+    If ``separate`` is False, return the amounts for all other meshes and sizes.
     """
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 
 
 def separates(use: BudgetUse) -> bool:
-    """Return True if the budget is or must be declared with ``between``."""
+    """Return True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``)."""
     return isinstance(use.budget, Budget) or use.word in SEPARATED
 
 
@@ -187,7 +188,7 @@ def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[st
         asked, differs = "allows", "takes more" if key.word in COUNTS else "takes at least a tenth more"
     yield (
         f"{sizes}: {key} {asked} {show(use.budget)}, and no misconception {differs}: {who} takes {show(use.amount)}; "
-        "add a misconception that differs, or choose sizes where one does"
+        "add a misconception that does, or choose sizes where one does"
     )
 
 
@@ -196,7 +197,7 @@ def _uses(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _is_far(use: BudgetUse) -> bool:
-    """Return True if a wrong program's amount exceeds a plain number by the margin, or differs from an exact number."""
+    """Return True if a wrong program's amount exceeds the budget by the margin, or differs from an exact budget."""
     if use.word == EXACT:
         return use.amount != use.budget
     return _is_beyond(use) and (use.word in COUNTS or use.amount >= use.budget * ROOM * (1 - ROUNDING))
@@ -228,7 +229,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return a function that maps a program's amount to the least required difference between amount and budget."""
+    """Return a function from a program's amount to the margin: the least allowed distance between amount and budget."""
     if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
@@ -277,9 +278,9 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Judge the check on one set of inputs, and return (request, ``Seen`` object with the compared amounts).
+    """Judge the check on one set of inputs. Return, for each request, the ``Seen`` object with the compared amounts.
 
-    One set suffices, because all sets run the same program, and amounts do not depend on values.
+    One set of inputs suffices, because all sets run the same program, and its amounts do not depend on values.
     """
     given = tuple(
         replace(of_call, measuring=measuring)
@@ -287,7 +288,7 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
         else [replace(seen, measuring=measuring) for seen in of_call]
         for of_call in next(iter(group.seen(public=False)))
     )
-    # After an error, use the amounts that were compared before it. Another part of ``verify`` reports the error.
+    # If the check raises an error, use the amounts that it compared before. Another part of ``verify`` reports errors.
     with suppress(Exception):
         group.judged(given)
     return [

@@ -31,7 +31,7 @@ def undecided_modes(exercise: Exercise) -> Iterator[str]:
         if "check_vma" not in named and _takes_gradient(part, exercise):
             yield (
                 f"{part.name} takes a gradient inside shard_map, where check_vma decides what is summed: "
-                'say check_vma="both", or True or False'
+                'declare check_vma="both", True or False'
             )
 
 

@@ -4,8 +4,8 @@ If the tolerance accepts a near miss in some draws and rejects it in other draws
 the tolerance accepts a near miss in all draws, the question is not about the changed term, and there is no problem.
 
 If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
-drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws.
-Near misses of a formula may also lack a function.
+drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws. A
+near miss of a formula may also lack a function, such as ``x`` in place of ``log(x)``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return whether the tolerance accepts the near miss, or None if the near miss is right or raises an error."""
+    """Return whether the tolerance accepts the near miss, or None if it equals the right answer or raises an error."""
     right = question(**params)
     try:
         answer = near(**params)

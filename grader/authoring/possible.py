@@ -1,8 +1,8 @@
 """Check that a question's situation can exist in every draw, and that its answers differ enough between draws.
 
-A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, a time shorter than the
-time of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
-the chip, mesh and arrays with arithmetic and the hardware table.
+A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, or a communication time
+below the latency of its hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module
+checks the chip, mesh and arrays with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
         for size, axes in zip(shape, entries(tuple(spec), len(shape)), strict=True):
             parts = math.prod(scenario.mesh[axis] for axis in axes)
             if size % parts:
-                yield f"a dimension of {size} is not cut into {parts} equal parts"
+                yield f"a dimension of size {size} cannot be cut into {parts} equal parts"
     if scenario.chip in CHIPS:
         # A scenario with a slice, rings or lines may use only a part of the slice as its mesh.
         free = scenario.slice or scenario.rings or scenario.lines
@@ -86,7 +86,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield a problem if the answer to a numeric question is a published number, or an impossible number."""
+    """Yield a problem if a numeric answer is impossible, or is in the author's list ``published``."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit
@@ -117,7 +117,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers. Other checks of ``verify`` report invalid answers.
+    """Yield a problem if draws give too few different answers. Another part of ``verify`` reports invalid answers.
 
     A table needs LEAST_ANSWERS different answers. Any other kind of question needs two different answers if it has
     several draws.

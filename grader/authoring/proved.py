@@ -1,4 +1,4 @@
-"""A cache of the exercises that ``verify`` proved, because proving a whole course takes minutes."""
+"""A cache of the exercises that ``verify`` tested without finding a problem: testing a whole course takes minutes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from grader.common.cache import Cache
 
 
 class Proved:
-    """The exercises that were proved without problems. A proof with problems is not cached.
+    """The exercises in which ``verify`` found no problem. Exercises with problems are not cached.
 
-    The cache key of an exercise contains everything that its proof depends on: the exercise's files, ``course.yaml``,
-    the grader's code, all versions, the machine, the isolation and the number of seeds.
+    The cache key of an exercise contains everything that the result of ``verify`` depends on: the exercise's files,
+    ``course.yaml``, the grader's code, all versions, the machine, the isolation and the number of seeds.
 
     Args:
-        cache: stores which exercises were proved; None to store nothing.
-        seeds: number of seeds per proof.
+        cache: stores, between runs, which exercises have no problem; None to store nothing.
+        seeds: the number of seeds with which ``verify`` tests an exercise.
     """
 
     def __init__(self, cache: Cache | None, grader: Grader, seeds: int) -> None:

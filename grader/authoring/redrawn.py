@@ -1,7 +1,8 @@
-"""Compute all inputs, right answers and texts again in other processes, because all graders must compute equal ones.
+"""Compute all inputs, right answers and texts again in other processes: they must be equal on every machine.
 
-The other processes have another order of sets, day, folder and machine, because authors' code must not depend on these.
-They have limits of time and memory, so code that never ends becomes a problem of one exercise.
+In the other processes, sets have another order, and the day, the folder and the number of processors differ, because
+values must not depend on these. The processes have limits of time and memory, so if an exercise's code never ends, only
+this exercise has a problem.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Redrawn:
     """The values that other processes compute for exercises. The processes start on first use.
 
     Args:
-        hash_seeds: the hash seed of each process.
+        hash_seeds: the hash seed of each process, which decides the order of sets.
         seconds: limit of CPU time for one exercise.
     """
 
@@ -66,8 +67,7 @@ class Redrawn:
     def problems(self, exercise: Exercise) -> Iterator[str]:
         """Yield a problem for each value that this process and the other processes compute differently.
 
-        If a constant of the author's file differs, other values that depend on the constant may differ, too. Then only
-        the other values are reported.
+        A constant in the author's file is reported only if nothing else differs.
         """
         here = {(what, where): value for what, where, value in drawn_of(exercise)}
         found: dict[str, str] = {}
@@ -87,7 +87,10 @@ class Redrawn:
         return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
     def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
-        """Return the values of exercises, computed with this hash seed. If a process ends early, another continues."""
+        """Return the values of exercises, computed with this hash seed.
+
+        If a process ends early, another process computes the remaining exercises.
+        """
         found: dict[str, Drawing] = {}
         while left:
             lines, ended = self._process(left, hash_seed)
@@ -148,7 +151,7 @@ def _problem(what: str, where: str, one: str, two: str) -> str:
 
 def _environment(folder: str, hash_seed: str) -> dict[str, str]:
     """Return this process's environment with another hash seed, home, user and number of devices."""
-    # Drop XLA_FLAGS, which may set a number of devices, too.
+    # Drop XLA_FLAGS, because it may also set the number of devices.
     kept = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     changed = {"HOME": folder, "PWD": folder, "TMPDIR": folder, "USER": "another", "LOGNAME": "another"}
     changed["JAX_NUM_CPU_DEVICES"] = "3"

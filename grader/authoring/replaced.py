@@ -51,14 +51,14 @@ def replaced_texts(
 ) -> list[Replaced]:
     """Run the solution with one task replaced, once for each misconception and each alternative.
 
-    Several programs run in one process, and the unchanged solution runs last. If the solution's results then differ
-    from ``reference``, all results of the process are dropped. Results of misconceptions are stored, because the
-    grader compares submissions with them to choose hints.
+    Several programs run in one process, and the unchanged solution runs last. If the solution's results differ from
+    ``reference``, a program has changed something in the process, so all results of the process are dropped. Results of
+    misconceptions are stored, because the grader compares submissions with them to choose hints.
 
     Args:
         others: the misconceptions and alternatives.
         reference: results of the unchanged solution, from a process that ran no other program.
-        first: run misconceptions with their first cases only.
+        first: True to run misconceptions only with their first cases (see ``first_cases``), which takes less time.
     """
     given, replaced = answers(course, exercise, "verify"), []
     own = reference_source(exercise, given)
@@ -81,9 +81,9 @@ def replaced_texts(
 def _cases(
     exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
 ) -> list[Answered]:
-    """Return the part of ``reference`` with the cases that a misconception runs first, see ``first_cases``.
+    """Return the reference's answers to the cases with which a misconception runs first, see ``first_cases``.
 
-    For an alternative, or if ``every`` is None, return all of ``reference``.
+    Return all answers for an alternative, or if ``every`` is None.
     """
     if every is None or isinstance(other, Alternative):
         return reference
@@ -93,11 +93,11 @@ def _cases(
 def _found(
     grader: Grader, texts: list[tuple[str, list[Ask]]], own: str, reference: list[Answered]
 ) -> list[list[Answered]]:
-    """Run the programs, then the solution ``own``, in one process, and return the programs' findings."""
+    """Run the programs, then the solution ``own``, in one process, and return each program's answers."""
     asks = set[Ask]().union(*(asks for _, asks in texts))
     asked = [a for a in reference if a.ask in asks]
     *found, last = tried(grader, [*texts, (own, [a.ask for a in asked])])
-    # If the solution's findings differ, a program in this process has changed the results of later programs.
+    # If the solution's answers differ, a program in this process has changed the results of later programs.
     return found if alike(last, asked) else [[]] * len(texts)
 
 
@@ -118,7 +118,7 @@ def amounts(
 
 
 def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
-    """Return True if both lists have equal programs or, for plain Python tasks, equal outcomes, in equal order."""
+    """Return True if both lists have equal programs (equal outcomes, for plain Python tasks) in equal order."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
 
 

@@ -1,7 +1,7 @@
 """The rules of an exercise's statement, and for each rule the misconceptions that break it and the checks that fail.
 
 A rule is a row of the table under "What is checked", or a sentence of the statement with the word "must". A
-misconception that breaks a rule quotes the rule: ``@exercise.misconception(..., breaks="no other collective")``.
+misconception that breaks a rule quotes the rule, as in ``@exercise.misconception(..., breaks="no other collective")``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
         return
     for rule in rules:
         if not rule.broken_by:
-            mend = "add a misconception, or quote the rule in the breaks=... of one"
+            mend = "add a misconception, or quote the rule in breaks=... of an existing one"
             yield f"no misconception breaks the rule {rule.text!r}: {mend}"
     failing = {name for wrong in exercise.misconceptions.values() for name in wrong.fails}
     for name in exercise.checks:
@@ -70,11 +70,11 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
 
 def lost_points(exercise: Exercise, wrong: Misconception) -> float:
-    """Return the points of all checks that a misconception fails, and of all checks that need one of these to pass."""
+    """Return the points of all checks that a misconception fails, and of all checks that come after a failed check."""
     if not isinstance(wrong.of, Task):
         return wrong.of.points
     lost = set(wrong.fails)
-    for check in exercise.checks.values():  # the checks in ``check.after`` precede ``check`` in this order
+    for check in exercise.checks.values():  # each check is visited later than the checks in its ``after``
         if lost.intersection(check.after):
             lost.add(check.name)
     return sum(exercise.checks[name].points for name in lost)

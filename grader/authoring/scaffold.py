@@ -20,7 +20,7 @@ from grader.course.finding import courses_above
 from grader.course.loading import Course
 
 NEW_COURSE = Path(__file__).parent / "new_course"
-RENAMED = {"gitignore": ".gitignore"}  # a template named .gitignore would take effect in this repository
+RENAMED = {"gitignore": ".gitignore"}  # git would obey a template that is named .gitignore
 
 TEMPLATE = '''\
 """# {title}
@@ -105,7 +105,7 @@ def {name}_summed(a, *, mesh):
     points=1,
     unit="us",
     params={{"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "X": [4, 8]}},
-    model="bidirectional ring, bandwidth only: V / W, W both directions of a link",
+    model="bidirectional ring, bandwidth only: V / W, with W for both directions of a link",
 )
 def {name}_time(chip, I, J, X):
     """`A` is bfloat16[{{{{ I }}}}, {{{{ J }}}}], sharded over a ring of {{{{ X }}}} {{{{ chip }}}} chips. How long is the all-gather?"""
@@ -203,8 +203,8 @@ def _title(name: str) -> str:
 def _listed(text: str, module: str, exercise: str) -> str:
     """Return the text of course.yaml with the exercise at the end of its module's list. A new module is added last.
 
-    ruamel.yaml only finds the ends of the lists, where this function inserts new text. If ruamel.yaml wrote the file,
-    lists in brackets would be on one line, without their comments.
+    This function inserts new text at the places that ruamel.yaml finds. If ruamel.yaml wrote the whole file, a list in
+    brackets would be put on one line and lose its comments.
     """
     root = YAML(typ="safe", pure=True).compose(text)
     modules = _fields(root)["modules"][1]
@@ -217,7 +217,7 @@ def _listed(text: str, module: str, exercise: str) -> str:
     key, exercises = _fields(found)["exercises"]
     if isinstance(exercises, SequenceNode) and exercises.value:
         return _with_last(text, exercises, [exercise])
-    start, end = _place(text, key, exercises)  # the value is [], null or missing
+    start, end = _place(text, key, exercises)  # the module has no exercise yet: the value is [], null or missing
     return f"{text[:start].rstrip()} [{exercise}]{text[end:]}"
 
 
@@ -239,7 +239,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
         return f"{text[:end]}, {one}{text[end:]}"
-    end = len(text[:end].rstrip())  # to YAML's parser, a folded string ends only at the next node
+    end = len(text[:end].rstrip())  # for YAML's parser, a folded string ends only where the next node starts
     end = text.find("\n", end) if "\n" in text[end:] else len(text)
     dash = "- " if isinstance(items, SequenceNode) else ""
     first, *rest = lines
@@ -250,7 +250,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 def _end(text: str, items: CollectionNode) -> int:
     """Return the end of the last node of a list or mapping.
 
-    The parser's own end mark is not used, because for a block it is the start of the next node.
+    The parser's own end mark is not used, because the end mark of a block is the start of the next node.
     """
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last

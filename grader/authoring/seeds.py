@@ -35,7 +35,7 @@ def results_by_seed(
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Return a list of requests for each seed. All lists share the requests without hidden inputs. Cached."""
+    """Return, for each seed, the calls to run. All lists share the calls without hidden inputs. Results are cached."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
@@ -48,11 +48,11 @@ def is_luck(result: Result) -> bool:
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """Grade one task of a submission once for each plan, with only the requests that the task's checks need.
+    """Grade one task of a submission once for each plan, and run only the calls that the task's checks need.
 
     Args:
         text: the submission's source code.
-        plans: lists of requests.
+        plans: lists of calls with inputs. Each list suffices to judge the whole exercise.
 
     Returns:
         One dict for each plan: the results of the task's checks, by name of the check.
@@ -79,11 +79,12 @@ def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Chec
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return, for each check (by name), the indices of the seeds with which it does not fail.
+    """Return, for each check (by name), the indices of the seeds with which a wrong program passes the check.
 
     Args:
         results: for each seed, the results by name of the check.
-        fails: the checks that should fail. Checks that fail with every seed are left out of the returned dict.
+        fails: the checks that the wrong program should fail. Checks that fail with every seed are left out of the
+            returned dict.
     """
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):

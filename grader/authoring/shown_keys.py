@@ -80,8 +80,9 @@ def keys_of(question: Question) -> list[Key]:
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
     """Return (names of numeric parameters, their values in each draw, numbers in the right answers).
 
-    For a formula question, return its symbols in place of parameters. Each entry of a table has two lists of numbers,
-    with one number for each draw: in base units, and in the entry's unit. A single number counts as one entry.
+    For a formula question, return its symbols in place of parameters. For each entry of a table, the third item has two
+    lists with one number per draw. The first list is in base units, and the second is in the entry's unit. A single
+    number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -117,7 +118,7 @@ def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
 
 
 def _parts(node: ast.expr, is_part: bool = True) -> Iterator[ast.expr]:
-    """Yield a formula and its parts. In ``a * b / c``, ``a * b`` is not a part, because the product continues."""
+    """Yield a formula and its parts. In ``a * b / c``, the parts are ``a``, ``b`` and ``c``, but not ``a * b``."""
     if is_part:
         yield node
     for child in ast.iter_child_nodes(node):
@@ -177,8 +178,9 @@ def _longest(run: list[str], start: int) -> tuple[ast.expr | None, int]:
 def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
     """Yield (place, answer) for each text that has an accepted answer to the question in every draw.
 
-    If the answer is a number or PartitionSpec, the text with drawn numbers contains it. If the answer is a choice of
-    options, the text names exactly the right options. If it is an order, the text names all items in the right order.
+    If the answer is a number or PartitionSpec, the question's own text contains it when the drawn numbers are filled
+    in. If the answer is a choice of options, the text names exactly the right options. If the answer is an order of
+    items, the text names all items in this order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):
@@ -190,7 +192,7 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
     for one in texts:
         if one.place == f"the docstring of {question.name}":
             shown = filled
-        elif varies or _plain(one.text) in options:  # a fixed text cannot show a key that varies between draws
+        elif varies or _plain(one.text) in options:  # a text without drawn numbers cannot show a varying key
             continue
         else:
             shown = [LISTED.sub("", one.text)] * len(keys)
@@ -228,7 +230,7 @@ def _options(kind: AnswerKind) -> Mapping[str, str]:
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
     """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
 
-    A number may be meant in any unit that the text contains.
+    Each number is tried with each unit in the text, because the unit may be in another place.
     """
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):

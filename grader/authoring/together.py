@@ -1,6 +1,6 @@
 """Try several submissions in one process, because starting a process and tracing its first program is slow.
 
-Other submissions in the process may change a submission's result. A caller with a surprising result tries the
+Other submissions in the process may change a submission's result. If a result is surprising, the caller must run the
 submission again in a process of its own.
 """
 
@@ -18,8 +18,7 @@ from grader.judging.seen import Answered, Finding
 
 AT_ONCE = 12
 """The largest number of submissions in a batch."""
-# Kinds of faults that a submission itself causes. Faults of other kinds may be caused by another submission in the
-# same process.
+# Kinds of faults that only the submission itself can cause. Another submission in the process may cause other faults.
 OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
 # This code runs between two submissions, to remove all names that the first submission defined.
 NOTHING_LEFT = (
@@ -31,7 +30,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     """Run several submissions in one process, and collect each submission's answers to its requests.
 
     Args:
-        texts: (source code, requests) of each submission.
+        texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
 
     Returns:
         The answers of each submission. A submission's list of answers is empty if another submission may have changed
@@ -46,7 +45,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
     in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
     with grader.workers() as workers:
-        # Send all programs to one runner. Jobs rarely run equal programs, so no job should wait for another job.
+        # Send all programs to one runner, so that no job waits for the programs of another job.
         workers = workers.with_runner(grader.pool.sets.index(workers))
         answered, _ = collect(workers, Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}
@@ -60,7 +59,7 @@ def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> It
     that ends its own process has an empty list of answers.
 
     Args:
-        texts: (source code, requests) of each submission.
+        texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
     """
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]

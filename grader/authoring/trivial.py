@@ -2,7 +2,7 @@
 
 For a plain Python task, a trivial program always raises one error, always returns one value, or returns its first
 argument. Other trivial programs give the right results for public cases, and one constant result for all hidden cases.
-The grader runs none of these programs, because their results are known.
+The grader runs no trivial program of a plain Python task, because the results are known in advance.
 
 For a task that JAX traces, a trivial program returns zeros of the right shapes, or its first argument.
 """
@@ -57,8 +57,8 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    First replace one task at a time. Then replace all tasks at once by trivial programs of equal behavior. Programs
-    that earn points in the first cases run with all cases.
+    First replace one task at a time. Then replace all tasks at once by trivial programs that behave alike. All programs
+    run with a few cases first (``first_cases``). Only if one of them earns points do all programs run with all cases.
 
     Args:
         reference: the results of running the reference solution.
@@ -103,7 +103,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
 def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
     """Yield programs that give right results for public cases, and one constant result for all hidden cases.
 
-    The constant result is None, or the reference's result for the first hidden case of a request.
+    The constant result is None, or the reference's result for the first hidden case of a request (a list of cases).
     """
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}
@@ -115,7 +115,7 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
 
 
 def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
-    """Return (True if the case is public, outcome) for each case of a request."""
+    """Return (True if the case is public, outcome) for each case of a request (a list of cases)."""
     if not isinstance(of.finding, list):
         return []
     calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]

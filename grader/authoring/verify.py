@@ -1,21 +1,28 @@
-"""Prove the course: test the author's declarations with the real tracing, running and judging.
+"""Test a course: try the author's declarations with the code that traces, runs and judges submissions.
 
 For every exercise:
-- The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
-- Every misconception fails exactly the checks that it names and gets its own hint. One mesh and one size of each call
-  prove this (``first_cases``). If they show a problem, or if there are several seeds, all meshes and sizes decide.
-- For each rule of the statement, a misconception breaks it, and for each check, a misconception fails it.
+
+- The reference and every alternative get full marks on every mesh. The stub (the file with which learners start) and
+  trivial programs earn nothing.
+- Every misconception fails exactly the checks that it names and gets its own hint. First, each call runs on one mesh
+  with one choice of sizes (``first_cases``). If this shows a problem, or if there are several seeds, all meshes and
+  sizes are tried.
+- Each rule of the statement is broken by a misconception, and each check is failed by a misconception.
 - No misconception fails a check on public inputs and passes the same check on hidden inputs.
 - Each budget is above the needs of right programs and below the needs of wrong programs.
 - The learners' file has all public parts, and the reference passes the checks of the learners' file.
-- A question's right, wrong and nearly right answers differ by more than its tolerance. Its situation can exist.
+- Wrong and nearly right answers to a question differ from the right answer by more than the tolerance.
+- The chip, mesh and arrays of a question can exist.
 - A question's text changes with each parameter that changes the answer, and explains each symbol of a formula.
 - No function that learners get is a whole solution.
-- Hidden dimensions are at least as uneven as public dimensions, and each static keyword has several values.
+- If a device's part of a public dimension is odd, the part of the hidden dimension is odd, too.
+- Each static keyword has several values.
+
 For the course:
+
 - Names are unique.
 - ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a right answer.
-- The tables of sources name only parts of the course that exist.
+- The tables of cited sources are current, and name only exercises, tasks, checks and questions that exist.
 """
 
 from __future__ import annotations
@@ -66,15 +73,16 @@ def verify(
     seeds: int = 1,
     cache: Cache | None = None,
 ) -> int:
-    """Prove these exercises, then the course, and return the number of problems.
+    """Test these exercises, then the course, and return the number of problems.
 
-    The last exercises of a course are the largest. They start first, so that no job is idle at the end.
+    The last exercises of a course are the largest. Their tests start first, so that all jobs end at about the same
+    time.
 
     Args:
-        tell: called with each exercise's name and problems when its proof is done, then with the problems of the
-            course that are about no exercise in ``names``.
+        tell: called with an exercise's name and problems when all tests of the exercise are done. The last call has the
+            name "course" and the problems that concern no exercise in ``names``.
         seeds: the number of seeds with which to try the reference and each misconception.
-        cache: stores which exercises were proved.
+        cache: stores which exercises have no problems.
     """
     total, proved = 0, Proved(cache, grader, seeds)
 
@@ -158,7 +166,7 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
             yield from text_problems(grader, exercise, text, seeds)
         yield from _budget_problems(grader, exercise, found, texts)
     except (CourseError, AuthorError) as error:
-        # If a question has a problem, the problem may have caused this error, and is reported above.
+        # A problem of a question, which is reported above, may have caused this error.
         if not of_questions:
             yield str(error)
 
@@ -187,14 +195,14 @@ def reference_problems(
     If a check was not judged because an earlier check failed, only the earlier check is a problem.
 
     Returns:
-        The reference's results, to reuse for the unchanged tasks of programs that replace one task. None if the
-        reference does not pass, because then no check can tell right programs from wrong ones.
+        The reference's results. If only one task of the reference is replaced later, the results of the other tasks are
+        used again. None if the reference does not pass, because then no check can tell right programs from wrong ones.
     """
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = submission_of(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
-    for name, result in failed.items():  # for a check that failed in both reports, ``result`` is from the public report
+    for name, result in failed.items():  # if a check failed on public and on hidden inputs, this is the public result
         if name in exercise.checks and failed.keys() & set(exercise.checks[name].after):
             continue
         values = f"; expected {result.expected}, actual {result.actual}" if result.expected is not None else ""
@@ -277,7 +285,7 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield a problem if a misconception fails other checks than it names when graded, or gets a wrong hint."""
+    """Yield a problem if grading a misconception fails other checks than its ``fails`` names, or shows a wrong hint."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -288,7 +296,7 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
             f"the misconception {misconception.name} fails {_list(failed)}, "
             f"but fails= names {_list(misconception.fails)}" + (f" ({reasons})" if reasons else "")
         )
-        return  # hints are compared only if exactly the expected checks fail
+        return  # if other checks fail, other hints may be right
     for name in sorted(failed):
         if results[name].misconception != misconception.known_as:
             yield f"the misconception {misconception.name} fails {name} as expected, {_other_hint(results[name])}"
@@ -306,16 +314,16 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """Yield a problem if a misconception that fails a public check passes it when graded, or gets a wrong hint.
+    """Yield a problem if a misconception fails a check only on public inputs, or gets a wrong hint from it.
 
     Args:
         shown: the failed result of the public check.
         graded: the result of this check with hidden inputs.
     """
     if graded.status == "passed":
-        yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
+        yield f"the misconception {misconception.name} fails {shown.name} on public inputs and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:
-        yield f"the misconception {misconception.name} fails {shown.name} in public, {_other_hint(shown)}"
+        yield f"the misconception {misconception.name} fails {shown.name} on public inputs, {_other_hint(shown)}"
 
 
 def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconception) -> Iterator[str]:
@@ -325,7 +333,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
-        yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"
+        yield f"the answer of the misconception {misconception.name} gets {result.status!r}, but it should be wrong"
     elif result.misconception != misconception.name:
         yield f"the answer of the misconception {misconception.name} is wrong as expected, {_other_hint(result)}"
 

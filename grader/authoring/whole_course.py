@@ -17,7 +17,7 @@ def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]
     """Yield the problems of the course as a whole.
 
     Args:
-        told: the exercises that the caller reports itself if they cannot be used.
+        told: exercises to leave out: if they cannot be used, the caller reports them.
     """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
@@ -27,7 +27,7 @@ def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]
         return
     for name in made.unusable:
         if name not in told:
-            yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
+            yield f"{name} cannot be used, so its files for learners were not tested; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
     yield from leaks(course, made.texts)

@@ -37,10 +37,10 @@ def _each(folder: Path) -> Iterator[Report]:
 
 
 def students_in(folder: Path) -> list[str]:
-    """Return the students with a report. Raises CourseError if no report exists, or a report is incomplete."""
+    """Return the students with a report. Raises CourseError if no report exists, or if a report is incomplete."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # only older versions could leave incomplete reports
+    if damaged := sorted({*names_in(folder)} - {*students}):  # only old versions of the grader leave incomplete reports
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
             "or move it out of that folder"
@@ -82,7 +82,7 @@ def _lines(reports: Iterable[Report]) -> Iterator[Line]:
 def write_canvas(
     reports: Iterable[Report], path: Path, extensions: frozenset[str] = frozenset(), roster: Roster | None = None
 ) -> list[str]:
-    """Write a CSV for Canvas's gradebook import, with a column per module. Return the students missing in the roster.
+    """Write a CSV for Canvas's gradebook import, with a column per module. Return students not on the roster.
 
     Canvas identifies a student by Canvas's own ID, and an assignment by the number in the column's name. The roster has
     Canvas's IDs and the assignments' numbers. Without a roster, Canvas identifies students by login, and columns become
@@ -153,8 +153,10 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write a CSV and leave the first ``keep_first`` lines unescaped: Canvas needs the blanks before "Points
-    Possible"."""
+    """Write a CSV and leave the first ``keep_first`` lines unescaped.
+
+    Canvas needs the blanks before "Points Possible", which ``csv_cell`` would remove.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

@@ -19,7 +19,8 @@ PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain ro
 class Roster:
     """A roster: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
 
-    A plain roster has the columns ``PLAIN``. ``Roster`` stores the rows of a plain roster under Canvas's column names.
+    A plain roster may have the columns ``PLAIN``, and must have ``id``. ``Roster`` stores the rows of a plain roster
+    under Canvas's column names.
 
     Attributes:
         plain: True if the file is a plain roster.
@@ -53,14 +54,16 @@ class Roster:
         self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name = _rows_by(self.rows, _names_of)
-        # An address also matches without its host. For example, alice means bob, who has the address alice@x.edu.
-        # But if another student has the login alice, then alice does not mean bob.
+        # A name may be an address without its host: the name "alice" finds the student with the address alice@x.edu.
+        # ``row_of`` tries such addresses only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-        """Convert a plain roster to Canvas's columns and rows. Raises CourseError that names an invalid line."""
+        """Convert a plain roster to Canvas's columns and rows. Raises CourseError with the place of an invalid line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
-            raise CourseError(f"the roster {self.path} has a column {unknown[0]}, which is not read; call it extension")
+            raise CourseError(
+                f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
+            )
         rows: dict[str, list[str]] = {}
         for number, line in enumerate(lines, 2):
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -89,14 +92,16 @@ class Roster:
         return any(cell for _, _, cell in self._extensions)
 
     def extensions(self, modules: Sequence[str]) -> Callable[[str], Extension]:
-        """Return a function from student to deadline extension. Raises CourseError that names an unreadable line."""
+        """Return a function from student to deadline extension. Raises CourseError with the line that is unreadable."""
         found = {
             student: extension_of(cell, f"{self.path}:{number}", modules) for number, student, cell in self._extensions
         }
         return lambda student: found.get((self.row_of(student) or {}).get("ID", ""), {})
 
     def row_of(self, student: str) -> dict[str, str] | None:
-        """Find a student by login, SIS id, e-mail address with or without host, Canvas's ID, or name of a download.
+        """Return a student's row. ``student`` may be any of the student's names, or the name of a downloaded file.
+
+        A student's names are login, SIS id, Canvas's ID, and e-mail address with or without host.
 
         A download from Canvas has a name such as "liddellalice_12_34_..." or "liddellalice_12". Return None for an
         unknown or ambiguous name.
@@ -109,14 +114,14 @@ class Roster:
         return found[0] if found and len(found) == 1 else None
 
     def login(self, student: str) -> str:
-        """Return the login under which a student is graded, or ``student`` if the roster does not have this name."""
+        """Return the login under which a student is graded, or ``student`` if the roster has no such student."""
         row = self.row_of(student) or {}
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def person(self, student: str) -> Person | None:
         """Return the student's name and section; None for an unknown student.
 
-        If the roster has a login in place of a name, the name is "".
+        The returned name is "" if the roster has only a login for the student.
         """
         row = self.row_of(student)
         if row is None:

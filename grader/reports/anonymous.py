@@ -1,8 +1,8 @@
 """A class without names: reports and a summary that people outside the staff may see.
 
 Each student's name becomes a pseudonym. This module keeps a report's numbers and a fixed list of other fields. The
-module drops all fields that are not on the list (notes, times, evidence), so a new field cannot disclose a name. In
-text that may quote students, the module replaces every known name.
+module drops all other fields (notes, times, evidence), so a field that is added later cannot disclose a name. In text
+that may quote students, the module replaces every known name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception"
 _QUOTING = ("reason", "where", "actual", "staff", "pictures")
 _SHORT = 5
 """Names with fewer characters are replaced only as whole words; longer names also inside words."""
-_WHY: dict[Kind, str] = {  # replaces reasons for review that quote file names
+_WHY: dict[Kind, str] = {  # texts in place of reasons for review, which may quote file names
     "not graded": "not graded",
     "not found": "files for some exercises were not found",
     "handed in again": "several versions were handed in",
@@ -65,7 +65,7 @@ class Anonymous:
     def report(self, report: Report) -> Report:
         """Return the report without names and without the fingerprint.
 
-        The fingerprint would disclose the name, because pages with the student's name may show the fingerprint.
+        A fingerprint would disclose the name, because other pages may show it beside the name.
         """
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]

@@ -34,7 +34,7 @@ class MatchedMisconception:
 
 @dataclass(frozen=True)
 class AnswerBar:
-    """The answers between ``low`` and ``high`` times the right answer, counted by misconception."""
+    """The number of answers between ``low`` and ``high`` times the right answer: right, by misconception, other."""
 
     low: float
     high: float
@@ -49,7 +49,7 @@ class AnswerBar:
 
 @dataclass(frozen=True)
 class Answers:
-    """A class's answers to one question. ``bars`` begins with the smallest answers.
+    """A class's answers to one question. ``bars`` starts with the bar of the smallest answers.
 
     ``off_scale``: the number of answers that are unreadable, are not positive, or have a wrong unit (bytes for
     seconds). ``silent``: the number of students without an answer.
@@ -180,7 +180,7 @@ def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...
     width = 2 * reach / (2 * _STEPS)
     bars: dict[int, Counter[_Given]] = defaultdict(Counter)
     for given, at in placed:
-        # The middle bar has only right answers, even if the question accepts a wide range.
+        # The middle bar counts exactly the right answers, even if the question accepts a wide range.
         nearest = round(at / width) or (1 if at > 0 else -1)
         bars[0 if given.right else nearest][given] += group[given]
     return tuple(_bar(k, width, bars[k], marks) for k in range(-_STEPS, _STEPS + 1))

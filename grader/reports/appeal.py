@@ -49,12 +49,13 @@ class Appeal:
     """The contents of the page about one check.
 
     Attributes:
-        exercise: the exercise's report, reduced to the result of this check; its points are the check's points.
+        exercise: a report on the exercise with only the result and the points of this check.
         functions: the code that was judged.
         whole: all code that the student submitted for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
         inputs, outputs: the arrays of the run ``failed_on``.
-        facts: the facts of ``explain`` about each program on inputs that are not hidden.
+        facts: the facts that ``shardlings explain`` shows about a program, for each program on inputs that are not
+            hidden.
         lines: all findings, as ``shardlings appeal`` prints them.
         differs: differences from the student's stored report.
         on_file: True if the student has a stored report.

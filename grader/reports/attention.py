@@ -92,12 +92,12 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Return the notes that say which of several possible files the grader graded."""
+    """Return the notes on files that were not graded, because another file of the student was."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason that names exercises on which XLA ended the process twice, or ''.
+    """Return a reason that names the exercises in which XLA ended the process twice, or ''.
 
     The reason proves no attack, because honest code can make XLA end the process.
     """

@@ -35,7 +35,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Explained:
-    """One task on one mesh, with arrays of one size.
+    """The facts about a task's program on one mesh, with arrays of one size.
 
     Attributes:
         fault: the reason why there is no program; then no other fact is known.
@@ -46,14 +46,16 @@ class Explained:
         live: the largest number of bytes that a device holds at once, by liveness analysis.
         stored: an estimate of ``live`` on a TPU, which stores some values in bfloat16; 0 without a timeline.
         flops, dot_flops: arithmetic of one device, in total and in matmuls.
-        routes: data that permutes send from device to device, round by round.
-        pipelines: for data that permutes send, the entries of arguments from which each device computes the data.
-        elsewhere: the program's result on devices that are not simulated; empty if the user named no such devices.
-        measured: the program's time on the devices of ``elsewhere``, if the program has a timeline.
-        predicted: the time that the learner predicted.
+        routes: for data that permutes send along a ring, the device where the data started, for each round and device.
+        pipelines: for data that permutes send along a line, the entries of the arguments from which each device
+            computed the data.
+        elsewhere: a text about the difference between results on real devices and on simulated devices; empty if the
+            user named no real devices.
+        measured: a text about the program's time on the real devices, if the program has a timeline.
+        predicted: a text about the time that the learner predicted.
         compiled: the TPU compiler's schedule of this program, if known.
-        profiles: the timeline's step times with both profiles (see ``profiles``), and why the times differ; empty if
-            the times are equal.
+        profiles: a text with two step times, which differ in the collectives that can overlap (see the module
+            ``profiles``); empty if the times are equal.
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
@@ -99,7 +101,7 @@ class Explained:
 
     @property
     def roofline(self) -> Roofline | None:
-        """The program on the rooflines of its timeline's chip; None without a timeline, matmuls or a known chip."""
+        """The roofline model of the program; None if the program has no timeline, no matmuls or an unknown chip."""
         return roofline_of(self.timeline, sum(sent.most for sent in self.traffic.values())) if self.timeline else None
 
     @property
@@ -112,13 +114,13 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Return the programs of one task. If all programs have equal faults, return only the first program."""
+    """Return the given programs of one task, but only the first if all have equal faults."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
 
 def as_data(explained: Explained) -> dict[str, Any]:
-    """Return the facts as JSON data, without measured and predicted times. With a fault, no other facts are known."""
+    """Return the facts as JSON data, without measured and predicted times. After a fault, there are no other facts."""
     data: dict[str, Any] = {name: getattr(explained, name) for name in ("exercise", "task")}
     data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
     if explained.fault is not None:

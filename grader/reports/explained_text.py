@@ -46,7 +46,7 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
-    """Print a table for each ring and pipeline of permuted data."""
+    """Print a table for each ring and each pipeline along which permutes send data."""
     for caption, *lines in each_drawn(rounds_text, rounds_in(explained)):
         paper.line(paper.text(caption, "bold"), indent=2)
         for line in lines:
@@ -74,11 +74,11 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         ("predicted", "cyan", explained.predicted),
     ]
     yield from [fact for fact in others if fact[2]]
-    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} others, on a device"
+    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} in other operations, on a device"
 
 
 def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
-    """Yield (label, style, text) for a device's memory: XLA's figure, the liveness figure, an estimate for a TPU."""
+    """Yield (label, style, text) for a device's memory by XLA, by liveness analysis, and on a TPU (an estimate)."""
     if explained.ran:
         yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
     if explained.live is not None:
@@ -95,7 +95,7 @@ def live_text(live: LiveMemory) -> str:
     """Return a text about the peak memory that a device needs when operations run in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
-    return f"{show_bytes(live.peak)} on a device, by liveness in program order: {held}" + (
+    return f"{show_bytes(live.peak)} on a device at the peak, by liveness analysis in program order: {held}" + (
         f", at {live.at}" if live.at else ""
     )
 

@@ -11,7 +11,7 @@ GAP = "…"
 
 @lru_cache(10_000)
 def common_label(one: str, other: str) -> str:
-    """Return a label with gaps where two students' labels differ in numbers: ``How long do … bytes take?``."""
+    """Return a label with gaps where two students' labels differ in numbers, such as ``How long do … bytes take?``."""
     if one == other:
         return one
     mine, theirs = (re.findall(r"\w+(?:\.\d+)?|…|\s+|[^\w\s]", label) for label in (one, other))

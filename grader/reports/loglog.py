@@ -90,7 +90,7 @@ def _in_words(point: MeasuredPoint) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Return the time with three digits in a suitable unit: ``12.3 us``."""
+    """Return the time with three digits in a suitable unit, such as ``12.3 us``."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= 0.9995 * size:
             return f"{seconds / size:.3g} {unit}" if seconds < 1000 * size else f"{seconds / size:.2e} {unit}"

@@ -15,7 +15,11 @@ FAR = 5.0
 
 @dataclass
 class _Rule:
-    """The effect of one rule: the number of students with changed points, and the sum of the changes in percent."""
+    """The effect of one rule (late penalties, or points set by hand) on a class.
+
+    ``students``: the number of students with changed points. ``change``: the sum of the changes, in percent of a
+    student's points.
+    """
 
     students: int = 0
     change: float = 0.0
@@ -43,8 +47,8 @@ class MovedByRules:
     def warnings(self) -> list[str]:
         """Return a line for each rule with a large effect on the class.
 
-        An effect is large if more than the share ``MANY`` of the students has changed points, or if the class mean
-        moved by more than ``FAR`` percentage points.
+        An effect is large if the part of students with changed points is more than ``MANY``, or if the class mean
+        changed by more than ``FAR`` percentage points.
         """
         rules = (
             ("Late penalties", self._late, "Check the record of submission times."),
@@ -64,8 +68,8 @@ class MovedByRules:
 def _set_by_hand(report: Report) -> float:
     """Return the change in a report's points that is due to points set by a person.
 
-    Results that the grader leaves to a person, such as answers in words, do not count. Every student may have results
-    of this kind.
+    Results that the grader leaves to a person, such as answers in words, do not count, because every student may have
+    them.
     """
     change = 0.0
     for exercise in report.exercises:

@@ -61,7 +61,7 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
 
 
 def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Print, before a learner submits, the progress so far, and the begun exercises' failures with reasons."""
+    """Print a learner's progress, and all failures of begun exercises with reasons, before the learner submits."""
     print_overview(report, titles, console)
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):
@@ -76,7 +76,7 @@ def print_left(report: Report, titles: Mapping[str, str], console: Console) -> N
 
 
 def print_first_failure(report: Report, console: Console) -> ExerciseReport | None:
-    """Print in full the first failure of the begun exercises. Return the failing exercise, or None if all pass."""
+    """Print the first failure of the begun exercises in full. Return the failing exercise, or None if all pass."""
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):
         if failure := first_failure(exercise):

@@ -98,14 +98,14 @@ def render_picture(picture: Picture) -> str:
 
 
 def render_arrows(explained: Explained) -> str:
-    """Return the arrows of a program's collectives as an HTML fragment with inline styles; '' if none can be drawn."""
+    """Return pictures of a program's collectives as an HTML fragment with inline styles; '' if none can be drawn."""
     shown = drawn_arrows(explained)
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
     return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
 
 
 def drawn_arrows(explained: Explained) -> list[Arrows]:
-    """Return the arrows of the program's first eight collectives that can be drawn. Equal collectives count once."""
+    """Return pictures of the first eight distinct collectives of a program, without those that cannot be drawn."""
     return each_drawn(lambda of: draw_arrows(of[0], explained.mesh, collective_text(*of)), explained.alike[:8])
 
 
@@ -116,23 +116,22 @@ def render_held(explained: Explained) -> str:
 
 
 def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
-    """Return the grids of the arrays that can be drawn."""
+    """Return a grid of the devices with their parts of an array, for each array that can be drawn."""
     return [grid for array in arrays if (grid := draw_held(array, explained.mesh)) is not None]
 
 
 def render_rounds(explained: Explained) -> str:
-    """Return the rounds of a program's permuted data as an HTML fragment with inline styles; '' if there are no
-    rounds."""
+    """Return the tables of the data that permutes send as an HTML fragment with inline styles; '' if there are none."""
     return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
-    """Return the rounds of a program's permuted data that can be drawn."""
+    """Return the tables of the data that a program's permutes send, without tables that cannot be drawn."""
     return each_drawn(draw_rounds, rounds_in(explained))
 
 
 def render_steps(steps: Mapping[str, str]) -> str:
-    """Join named HTML fragments into one fragment. The script ``player`` shows one of them at a time."""
+    """Join named HTML fragments into one. On a page with the script ``player``, readers see one fragment at a time."""
     shown = [(name, Markup(html)) for name, html in steps.items()]
     return _environment().get_template("steps.html.j2").render(steps=shown, look=inline)
 
@@ -144,7 +143,7 @@ def player() -> str:
 
 
 def render_roofline(roofline: Roofline) -> str:
-    """Return a program on the rooflines of its chip as an HTML fragment with inline styles."""
+    """Return the picture of a program's roofline model as an HTML fragment with inline styles."""
     return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=inline)
 
 
@@ -166,7 +165,7 @@ def _plots_of(result: Result) -> list[RooflineSvg]:
 
 
 def _rings_of(result: Result) -> list[RoundsSvg]:
-    """Return the routes of permuted data in a result's program, ready to draw."""
+    """Return the tables of the data that permutes send in a result's programs, ready to draw."""
     return each_drawn(draw_rounds, rings_of(result))
 
 
@@ -200,7 +199,10 @@ def render_pieces(template: str, **data: Any) -> Iterator[str]:
 
 
 def render_template(template: str, folder: Path, **data: Any) -> str:
-    """Render a template from a wing's folder, which may extend and include templates of this folder and of the core."""
+    """Render a template from the folder of a wing (an optional part of the grader).
+
+    The template may extend and include templates of its own folder, and templates of ``grader.reports``.
+    """
     return _with_folder(folder).get_template(template).render(**data)
 
 
@@ -245,7 +247,7 @@ def _environment() -> Environment:
 
 
 def load_templates() -> None:
-    """Compile the templates now. Compiling while other threads parse can fail, see ``syntax.parse``."""
+    """Compile the templates now, because compiling while other threads parse can fail (see ``syntax.parse``)."""
     _environment()
 
 

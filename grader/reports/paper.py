@@ -20,7 +20,7 @@ _LINES = str.maketrans("┌┬┐├┼┤└┴┘─│", "+++++++++-|")
 
 @dataclass(frozen=True)
 class Paper:
-    """A console that cleans text and replaces characters that its encoding lacks."""
+    """A console that cleans text and replaces characters that the console's encoding lacks."""
 
     console: Console
 

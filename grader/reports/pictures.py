@@ -16,7 +16,7 @@ from grader.common.result import Result
 def _of_pairs(mesh: Any) -> Any:
     """Convert (axis, size) pairs to a mapping.
 
-    Files hold pairs, because a mapping with sorted keys would lose the order of axes.
+    Files have pairs, because files sort the keys of mappings, and the order of mesh axes would be lost.
     """
     if not isinstance(mesh, list):
         return mesh
@@ -99,14 +99,14 @@ def _cut_dims(picture: Picture) -> list[int]:
 
 
 def drawn_dims(picture: Picture) -> list[int]:
-    """Return the dimensions to draw, at most two, sorted. Cut dimensions are chosen before uncut dimensions."""
+    """Return at most two dimensions to draw, sorted. Dimensions that are cut between devices are chosen first."""
     cut = _cut_dims(picture)
     rest = [d for d in range(len(picture.shape)) if d not in cut]
     return sorted((cut + rest)[:2])
 
 
 def blocks(picture: Picture) -> list[Block]:
-    """Return the distinct blocks of the drawn dimensions, from the top left."""
+    """Return the distinct blocks of an array in the drawn dimensions, row by row from the top left."""
     dims = drawn_dims(picture)
     held: dict[tuple, list[int]] = defaultdict(list)
     for device, part in enumerate(picture.slices):
@@ -123,12 +123,12 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Describe ``devices``, some devices of the picture, with one short word per mesh axis: ``["x=1", "y=0..1"]``."""
+    """Describe some of the picture's devices, with one short word per mesh axis, as in ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
     spans = {axis: sorted({p[axis] for p in points}) for axis in picture.mesh}
-    if math.prod(map(len, spans.values())) != len(points):  # the devices form no sub-mesh, so show only their number
+    if math.prod(map(len, spans.values())) != len(points):  # ranges of coordinates cannot describe these devices
         return [f"{len(points)} devices"]
     return [f"{axis}={_span(at)}" for axis, at in spans.items()]
 

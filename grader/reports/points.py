@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 PENDING = "{} pending review by the staff"
-UNJUDGED = "{} not judged: right on simulated devices, and this machine lacks real devices"
+UNJUDGED = "{} not judged: right on simulated devices, but this machine lacks the real devices"
 
 
 def tidy(number: float) -> int | float:
@@ -37,7 +37,7 @@ def short_score(earned: float, points: float) -> str:
 
 
 def counted(number: float, noun: str) -> str:
-    """Return the number with its noun: ``1 point``, ``2.5 points``."""
+    """Return the number with its noun, such as ``1 point`` or ``2.5 points``."""
     return f"{tidy(number)} {noun}" + ("" if number == 1 else "s")
 
 

@@ -1,4 +1,4 @@
-"""A program's step times that ``grader.clock`` computes with two profiles, and the reason why they differ."""
+"""The step times of a program with two profiles of ``grader.clock`` (which collectives overlap): why they differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ CHECKED = "ideal"
 def profiles_text(one: Timeline, other: Timeline) -> str:
     """Return both step times and the reason why they differ; '' if they are equal.
 
-    The profiles differ only in the kinds of collectives that run beside the core.
+    A profile says which kinds of collectives can run beside the compute of a core. The two profiles differ only in
+    this.
 
     Args:
         one, other: two timelines of one program on one slice, in any order. One timeline has the profile "ideal",
@@ -36,8 +37,9 @@ def waits(line: Timeline) -> list[str]:
 
 
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
-    """Return a text that names the part of a step whose time differs most between the TPU compiler's schedule and
-    ``grader.clock``; '' if the step times are equal.
+    """Return a text about the largest difference between a step in the TPU compiler's schedule and in ``grader.clock``.
+
+    The text names the part of the step that differs most. It is '' if the step times are equal.
 
     Args:
         compiled: durations of the step, of its matmuls, and of waits for collectives, in picoseconds, from the TPU

@@ -1,4 +1,4 @@
-"""Pictures of the learner's program in a failed result: its timeline, its rooflines, its routes of permuted data."""
+"""Pictures of the learner's program in a failed result: timelines, rooflines, and tables of the data that move."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TimedProgram(BaseModel):
 
 
 class Travelled(BaseModel):
-    """A route of permuted data (see ``Route``), and the mesh."""
+    """A ring along which permutes send data (see ``Route``), and the mesh."""
 
     mesh: Mesh
     rounds: Route
@@ -68,7 +68,7 @@ class Worked(BaseModel):
 
 
 def _check_work(work: Work, arguments: int, devices: int) -> None:
-    """Raise ValueError if the data have entries or sources that do not exist."""
+    """Raise ValueError if a device's data depend on array entries or devices that do not exist."""
     if len(work.entries) != arguments or not all(0 <= source < devices for source in work.sources):
         raise ValueError("a device's data must list entries of each argument and only source devices of the mesh")
     if not all(0 <= start < stop <= MOST_ENTRIES for spans in work.entries for start, stop in spans or ()):
@@ -88,12 +88,12 @@ def step_limit(result: Result, timeline: Timeline) -> float:
 
 
 def rooflines_of(result: Result) -> list[Roofline]:
-    """Return the programs in a failed result on the rooflines of their chips. Programs without matmuls are left out."""
+    """Return the roofline model of each program in a failed result. Programs without matmuls are left out."""
     return each_drawn(lambda timed: roofline_of(timed.timeline, timed.sent), _read(TimedProgram, result))
 
 
 def rings_of(result: Result) -> list[Rounds]:
-    """Return the rings and pipelines of permuted data in a failed result, round by round."""
+    """Return the tables of data that permutes send in the programs of a failed result."""
     found = each_drawn(lambda travelled: rounds_of(travelled.rounds, travelled.mesh), _read(Travelled, result))
     return found + each_drawn(lambda worked: ticks_of(worked.ticks, worked.mesh), _read(Worked, result))
 

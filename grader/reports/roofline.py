@@ -1,4 +1,4 @@
-"""Rooflines: FLOP/s of a program's matmuls and step against FLOPs per byte, below the limits of the chip."""
+"""Rooflines: the FLOP/s of a program's matmuls and whole step, over FLOPs per byte, with the chip's limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 12  # the picture shows at most this many matmuls
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """One matmul, or the whole step.
+    """A point of the roofline picture: one matmul, or the whole step.
 
     Attributes:
         what: name and source line.
@@ -35,7 +35,10 @@ class RooflinePoint:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A program's points, and the chip's limits: peak FLOP/s, and bytes/s of HBM and of a ring in both directions."""
+    """A program's points, and the chip, which limits their FLOP/s.
+
+    The limits are the chip's peak FLOP/s, the bytes/s of HBM, and the bytes/s of one ring in both directions.
+    """
 
     chip: Chip
     points: tuple[RooflinePoint, ...]
@@ -45,7 +48,7 @@ class Roofline:
         return {"HBM byte": self.chip.hbm_bw, "byte sent": self.chip.ici_both}
 
     def bound(self, point: RooflinePoint) -> str:
-        """Return the limit on the point's rate: "arithmetic", "HBM" or "links"."""
+        """Return the limit that bounds the rate of a point: "arithmetic", "HBM" or "links"."""
         if point.intensity >= self.chip.bf16 / self.roofs[point.per]:
             return "arithmetic"
         return "HBM" if point.per == "HBM byte" else "links"
@@ -87,8 +90,8 @@ def roofline_text(roofline: Roofline) -> list[str]:
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
         f"on the rooflines of {chip.name}: "
-        f"{show_rate(chip.bf16)} at {ridges['HBM byte']:,.0f} or more FLOPs per HBM byte, "
-        f"and at {ridges['byte sent']:,.0f} or more per byte sent (one ring, both ways)"
+        f"the peak of {show_rate(chip.bf16)} needs at least {ridges['HBM byte']:,.0f} FLOPs per HBM byte, "
+        f"and at least {ridges['byte sent']:,.0f} FLOPs per byte sent (one ring, both directions)"
     ]
     for point in roofline.points:
         part = point.rate / chip.bf16

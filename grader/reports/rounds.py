@@ -1,7 +1,8 @@
-"""Tables of permuted data: for each round and device, where the data started, or from which entries they were computed.
+"""Tables of the data that permutes send: a row for each round, a column for each device.
 
-The data of a ring (``Route``) are labelled with the device where they started. The data of a pipeline (``Pipeline``)
-change on each device, and are labelled with the entries of the argument from which they were computed.
+On a ring (``Route``), devices pass data on, and a cell names the device where the data started. In a pipeline
+(``Pipeline``), each device computes new data from the data that it received. A cell then names the entries of the
+argument from which the data were computed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
-MOST_ROUTES = 4  # the report shows at most this many routes, and this many pipelines, of a program
+MOST_ROUTES = 4  # A report shows at most this many rings and this many pipelines of a program.
 # A table shows at most DEVICES columns, and at most FIRST rounds and the last round.
 DEVICES, FIRST = 16, 24
-MOST_SPANS = 3  # a cell names at most this many spans of entries
+MOST_SPANS = 3  # a cell names at most this many ranges of entries
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Cell:
 
     Attributes:
         text: a few characters for a table.
-        said: what the device does with the data, such as "holds the data of 2".
+        said: a phrase about the device and its data, such as "holds the data of 2".
         colour: the place in the palette; None for data without a colour.
         sources: the columns of the devices that the data came from in this round.
         used: True if a result of the program may depend on the data.
@@ -53,13 +54,13 @@ Row = tuple[str, int | None, tuple[Cell, ...]]
 
 @dataclass(frozen=True)
 class Rounds:
-    """Permuted data as a table: a row for each round, a column for each device.
+    """The data that permutes send, as a table: a row for each round, a column for each device.
 
     Attributes:
         caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.
         devices: names of the columns.
         rows: (name of the round, source line of the permute or None, cells).
-        left: the number of rounds that the table omits before its last row.
+        left: the number of rounds that a long table leaves out before its last row.
         line: True if the devices are in a line, not on a ring.
     """
 
@@ -93,14 +94,16 @@ class _Columns:
 
 
 def rounds_in(explained: Explained) -> list[Rounds]:
-    """Return the rings and pipelines of a program, at most ``MOST_ROUTES`` of each."""
+    """Return tables of a program's rings and pipelines, at most ``MOST_ROUTES`` tables of each."""
     found = each_drawn(lambda route: rounds_of(route, explained.mesh), explained.routes[:MOST_ROUTES])
     return found + each_drawn(lambda one: ticks_of(one, explained.mesh), explained.pipelines[:MOST_ROUTES])
 
 
 def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
-    """Return a ring's rounds; None if there are too many columns. A cell shows the device on which the cell's data
-    started."""
+    """Return the table of a ring; None if there are too many columns.
+
+    A cell shows the device where the cell's data started.
+    """
     moves = [[(s is None, () if s is None else (s,)) for s in held] for held in route.holds]
     columns = _columns("ring", route.axes, mesh, moves)
     if len(columns.shown) > DEVICES:
@@ -116,19 +119,20 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
     way = _way(held) if columns.one else f", {counted(len(held) - 1, 'round')}"
     caption = (
         f"{columns.title}{way}: each cell shows the device ({', '.join(columns.axes)}) on which the data started; "
-        "a sum collects more data on its way"
+        "a running sum also contains data of the devices that it has passed"
     )
     return _rounds(caption, columns, list(zip(names, (None, *route.lines), cells, strict=True)))
 
 
 def _way(held: Sequence[Sequence[int | None]]) -> str:
-    """Return the end of a route's caption: ``, data move 1 device back in each of 3 rounds``.
+    """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
-        held: the column where each column's data started: once before the first round, and once after each round.
+        held: a row before the first round, and a row after each round. A row has, for each column, the column where its
+            data started.
     """
     size, rounds = len(held[0]), len(held) - 1
-    moved = {  # how many columns to the right a device's data moved in a round
+    moved = {  # by how many columns the data of a device moved to the right in a round
         (at - old.index(source)) % size
         for old, new in itertools.pairwise(held)
         for at, source in enumerate(new)
@@ -155,7 +159,7 @@ def _started(source: int | None, names: Sequence[str], before: Sequence[int | No
 
 
 def ticks_of(pipeline: Pipeline, mesh: Mapping[str, int]) -> Rounds | None:
-    """Return a pipeline's ticks; None if there are too many columns.
+    """Return the table of a pipeline, with a row for each tick; None if there are too many columns.
 
     A cell shows the entries from which the device computed the data that it sends.
     """
@@ -180,7 +184,7 @@ def _rounds(caption: str, columns: _Columns, rows: list[Row], *, line: bool = Fa
 
 
 def _worked(arguments: Sequence[str], work: Work, column: Mapping[int, int]) -> Cell:
-    """Return the cell of one device's data. Arguments with equal entries are joined: ``xy3`` is x[3] and y[3]."""
+    """Return the cell of one device's data. Arguments with equal entries are joined, so ``xy3`` is x[3] and y[3]."""
     names: dict[str, list[str]] = {}
     for name, spans in zip(arguments, work.entries, strict=True):
         if spans != ():
@@ -210,20 +214,20 @@ def _entries(spans: Sequence[Span] | None) -> str:
 
 
 def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
-    """Return whether data move alike on all rings in a round, and never from ring to ring."""
+    """Return True if data move alike on all rings in this round, and no data move from ring to ring."""
     inside = all(ring[s] == ring[d] for d, (_, sources) in enumerate(row) for s in sources)
     moved = [(about, {first[s] for s in sources}) for about, sources in row]
     return inside and all(moved[d] == moved[first[d]] for d in range(len(row)))
 
 
 def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
-    """Return the devices of one ring or line if data move alike on all of them, else all devices.
+    """Return the columns of one ring or line if data move alike on all rings or lines, else the columns of all.
 
-    The devices returned have coordinate 0 on all axes that are not part of the ring.
+    The shown ring or line has coordinate 0 on all other mesh axes.
 
     Args:
         kind: "ring" or "line".
-        rows: for each round and device, facts about its data, and the devices that the data came from.
+        rows: for each round, a pair for each device: facts about its data, and the devices that the data came from.
     """
     points = coordinates(mesh)
     where = {tuple(p.items()): i for i, p in enumerate(points)}
@@ -232,7 +236,7 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
         return where[tuple({**points[device], **dict.fromkeys(zeros, 0)}.items())]
 
     others = [axis for axis in mesh if axis not in axes]
-    first = [at_zero(d, others) for d in range(len(points))]  # the device of the shown ring that stands for a device
+    first = [at_zero(d, others) for d in range(len(points))]  # each device's counterpart on the shown ring
     ring = [at_zero(d, axes) for d in range(len(points))]
     one = all(_alike(row, first, ring) for row in rows)
     shown = sorted(set(first)) if one else list(range(len(points)))
@@ -240,7 +244,7 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
     over = " and ".join(axes)
     title = f"the {kind} along {over}" if one else f"all {kind}s along {over}"
     if len(shown) < len(points):
-        title = f"one {kind} along {over} (the others are the same)"
+        title = f"one {kind} along {over} (data move alike on the others)"
     names = [",".join(str(points[d][axis]) for axis in named) for d in shown]
     return _Columns(shown, named, names, title, one)
 
@@ -328,7 +332,7 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
 
 
 def _frames(rounds: Rounds) -> Markup:
-    """Return the rounds as JSON. Equal cells are written once, so that reports stay small."""
+    """Return the rounds as JSON, escaped for HTML. Equal cells are written once, so that reports stay small."""
     kinds = list(dict.fromkeys(replace(cell, sources=()) for _, _, cells in rounds.rows for cell in cells))
     rows = [
         {

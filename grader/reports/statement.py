@@ -1,4 +1,4 @@
-"""Print an exercise's statement on a terminal: Markdown with tables that cut no word off."""
+"""Print an exercise's statement, which is Markdown, on a terminal, with tables that cut no word off."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths of at most ``room`` in total, or None if the words need more. Rich's widths may cut words.
+    """Return column widths of at most ``room`` in total, or None if the words need more.
+
+    Rich's own column widths may cut words.
 
     A column is at least as wide as its longest word, and at most as wide as its longest line.
     """

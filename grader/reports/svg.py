@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from grader.reports.pictures import Block, Picture, blocks, describe, device_names, drawn_dims, holders, wrong_mark
 from grader.reports.untrusted import clean
 
-# Fills for devices and data. A device has the same fill in all pictures. A search over colours maximized the smallest
-# distance between two fills on light and dark pages, for all kinds of colour vision.
+# Fills for devices and data. A device has one fill in all pictures. A search over colours chose fills that differ most
+# from each other, on light and dark pages and for all kinds of colour vision.
 TINTS = ("#24bcff", "#cc8c00", "#21776b", "#9329f8", "#000088", "#6b0000", "#ffe80d", "#87ffe5")
-FILL, CHIP = 0.24, 0.35  # opacity of a fill in a picture, and of a chip that moves
-# Colours of marks (Okabe and Ito), which differ in shape or number as well.
+FILL, CHIP = 0.24, 0.35  # The opacity of a fill in a picture, and of a box that moves in an animation.
+# Colours of marks (Okabe and Ito). Marks also differ in shape or number.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # pixels of an 11-pixel label: a character's width, a line's height, the padding
@@ -136,7 +136,7 @@ def _label_lines(picture: Picture, block: Block) -> list[str]:
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return a label's lines: ``(x=1, y=0)`` for one device; ``x=1``, ``2 devices:``, ``y=0..1`` for two devices."""
+    """Return a label's lines, such as ``(x=1, y=0)``, or ``x=1``, ``2 devices:``, ``y=0..1`` for two devices."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]

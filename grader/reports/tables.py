@@ -52,7 +52,7 @@ def write_grades_csv(
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
-        absent: for students on the roster without a report, the reason: NOTHING (0 points) or NOT_GRADED (all points
+        absent: for students on the roster without a report, the reason, NOTHING (0 points) or NOT_GRADED (all points
             are pending).
     """
     names = list(whole.module_of)

@@ -1,7 +1,7 @@
 """Places of bars, labels and ticks in an SVG picture of timelines, which are below each other on one scale.
 
-Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Each of the three is enough to
-distinguish kinds.
+Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds by
+colour alone, by pattern alone, or by label alone.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit
     """Place all timelines, each below its heading. A microsecond has equal width in all timelines.
 
     Args:
-        limit: the time that a step may take, in picoseconds. Timelines that exceed the limit show it. 0 for no limit.
+        limit: the time that a step may take, in picoseconds. A timeline shows the limit if its step is longer. 0 for no
+            limit.
     """
     found = list(timelines.values())
     listed = kinds(found)
@@ -194,7 +195,7 @@ def _limit(timeline: Timeline, scale: Scale, left: float, limit: float) -> Limit
     if not 0 < limit < timeline.step:
         return None
     start, end = scale.at(round(limit)), scale.at(timeline.step)
-    text = f"the budget is {show_us(round(limit))}; {show_us(round(timeline.step - limit))} over"
+    text = f"the budget is {show_us(round(limit))}; the step takes {show_us(round(timeline.step - limit))} more"
     return LimitMark(round(left + start, 1), round(max(end - start, 1), 1), text)
 
 

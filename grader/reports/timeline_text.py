@@ -40,7 +40,7 @@ Cells = list[tuple[str, str]]  # (character, kind of span); the kind sets the st
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:
-    """Print the timeline's picture and legend, then lines of ``totals``."""
+    """Print the timeline's picture and legend, then the lines that ``totals`` returns."""
     paper = Paper(console)
     paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
     columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
@@ -77,7 +77,10 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timelines: Iterable[Timeline]) -> str:
-    """Return a legend: ``D matmul, P permute; numbers beside the letters are lines of the code, times are in us``."""
+    """Return a legend.
+
+    For example, ``D matmul, P permute; numbers beside the letters are lines of the code, times are in us``.
+    """
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds(timelines))
     return f"{names}; numbers beside the letters are lines of the code, times are in us"
 
@@ -111,7 +114,7 @@ def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
 
 def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str]) -> Cells:
     cells: Cells = [(marks["idle"], "")] * columns
-    for bar in sorted(found, key=lambda b: b.start - b.end):  # draw short bars after long bars, which would cover them
+    for bar in sorted(found, key=lambda b: b.start - b.end):  # draw short bars last, because long bars would cover them
         first = min(round(bar.start), columns - 1)
         room = max(1, min(round(bar.end), columns) - first)
         cells[first : first + room] = [(c, bar.span.kind) for c in _bar(bar, room, marks)]

@@ -1,4 +1,4 @@
-"""Parts of timelines that all renderers share: a scale that omits repeated rounds, bars, ticks, and words."""
+"""Parts of timelines that all renderers share: bars, ticks, words, and a scale that leaves out repeated rounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.clock.timeline import COMPUTE, Loop, Span, Timeline
 from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
-US = 1_000_000  # picoseconds in a microsecond
+US = 1_000_000  # Picoseconds in a microsecond.
 # The letter of each kind of bar. Legends have this order.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
@@ -40,7 +40,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Bar:
-    """A span's place in its lane, in the units of the scale."""
+    """The place of a span (an operation's time on the core or a link) in its lane, in the units of the scale."""
 
     span: Span
     start: float
@@ -50,7 +50,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from picoseconds to places from 0 to ``width``. Every cut takes ``gap`` of the width."""
+    """A map from picoseconds to places from 0 to ``width``.
+
+    Every cut (omitted rounds of a loop) takes ``gap`` of the width.
+    """
 
     step: int
     cuts: tuple[Cut, ...]
@@ -77,7 +80,10 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Return (place, time) of each tick. Times are round, places are at least ``room`` apart and outside cuts."""
+        """Return (place, time) of each tick.
+
+        Times are round numbers. Places are at least ``room`` apart, and are not inside cuts.
+        """
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -150,7 +156,7 @@ def word(kind: str) -> str:
 
 
 def bar_word(kind: str) -> str:
-    """Return the last word of a kind's name; bars with enough room show it."""
+    """Return the last word of a kind's name, as bars with enough room show it."""
     return word(kind).rpartition(" ")[2]
 
 
@@ -189,7 +195,7 @@ def describe_span(span: Span) -> str:
 
 
 def where_text(timeline: Timeline) -> str:
-    """Return chip, slice, axes and profile: ``v5e 2x4, x on slice axes 0 and 1, profile ideal``."""
+    """Return chip, slice, axes and profile, such as ``v5e 2x4, x on slice axes 0 and 1, profile ideal``."""
     shape = "x".join(map(str, timeline.shape))
     laid = "".join(
         f", {clean(axis, 40)} on slice {'axis' if len(on) == 1 else 'axes'} {' and '.join(map(str, on))}"
@@ -212,13 +218,13 @@ def totals(timeline: Timeline) -> list[str]:
     )
     return [
         *lines,
-        f"memory by liveness in the order drawn: {show_bytes(m.peak)} at the worst point ({held})"
+        f"peak memory in the order drawn, by liveness analysis: {show_bytes(m.peak)} ({held})"
         + (f", {m.at}" if m.at else ""),
     ]
 
 
 def cut_text(cut: Cut) -> str:
-    """Return the text about the rounds that a cut leaves out."""
+    """Return a text about the rounds that a cut leaves out."""
     where = f" (line {cut.line})" if cut.line else ""
     if cut.first == cut.last:
         left_out = f"round {cut.first} is left out, because it equals the second round"

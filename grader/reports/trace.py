@@ -1,6 +1,6 @@
 """Timelines as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-Source: Trace Event Format (Google, 2016). The format has complete events (``"ph": "X"``) with ``ts`` and ``dur`` in
+The format is Google's Trace Event Format (2016). It has complete events (``"ph": "X"``) with ``ts`` and ``dur`` in
 microseconds, and metadata (``"ph": "M"``) that names processes and threads.
 """
 

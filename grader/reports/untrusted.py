@@ -19,8 +19,8 @@ def clean(text: object, limit: int = 2000) -> str:
     Escape sequences, control characters, bidirectional overrides and other invisible characters are removed. White
     space, including line ends, becomes single spaces.
     """
-    raw = str(text)[: 8 * limit]  # limits the work for long texts
-    if not raw.isprintable():  # printable strings have neither hidden characters nor escape sequences
+    raw = str(text)[: 8 * limit]  # This limits the work for long texts.
+    if not raw.isprintable():  # Printable strings have neither hidden characters nor escape sequences.
         raw = "".join(c for c in _ANSI.sub("", raw) if c.isspace() or unicodedata.category(c) not in _HIDDEN)
     seen = " ".join(raw.split())
     return seen if len(seen) <= limit else seen[: limit - 1] + "…"

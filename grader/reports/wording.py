@@ -79,7 +79,7 @@ def rubric_text(result: Result) -> str:
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return the pairs of ``data_pairs``, without expected and actual data if the result's reason contains both."""
+    """Return the ``data_pairs`` of a result, without expected and actual data if the result's reason contains both."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -139,14 +139,17 @@ def score_of(report: Report) -> str:
 
 
 def worth_of(exercise: ExerciseReport) -> str:
-    """Return the score beside an exercise's title: ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass`` if unjudged."""
+    """Return the text beside an exercise's title, such as ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass``.
+
+    A score is shown only if all answers can be judged.
+    """
     if not_judged(exercise.results):
         return checked_text(exercise.results)
     return ("bonus " if exercise.extension else "") + short_score(exercise.earned, exercise.points)
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """Return text for a result's points: earned and possible points, or only possible points if it is not judged."""
+    """Return text for a result's points: earned and possible points, or only possible points if not judged."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 
@@ -165,7 +168,7 @@ def not_judged(results: Sequence[Result]) -> list[Result]:
 
 
 def checked_text(results: Sequence[Result]) -> str:
-    """Return text such as ``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right``."""
+    """Return text such as ``3 of 3 checks pass; 2 answers read, not judged yet; 1 answer cannot be right``."""
     checks = [r for r in results if r.kind == "check"]
     answers = [r for r in results if r.kind != "check"]
     passed = sum(r.status == "passed" for r in checks)
@@ -174,7 +177,7 @@ def checked_text(results: Sequence[Result]) -> str:
     left = sum(r.status not in ("failed", "waiting") and r.actual is None for r in answers)
     parts = [
         (len(checks), f"{passed} of {counted(len(checks), 'check')} pass"),
-        (read, f"{counted(read, 'answer')} read, judged when graded"),
+        (read, f"{counted(read, 'answer')} read, not judged yet"),
         (wrong, f"{counted(wrong, 'answer')} cannot be right"),
         (1, _to_be_read(answers)),
         (left, f"{left} not answered yet"),
@@ -183,7 +186,10 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """Return ``4 of 7 pass``, followed by the numbers of answers that the grader judges later or the staff read."""
+    """Return ``4 of 7 pass``, followed by the number of answers that the staff must read.
+
+    If this installation cannot judge some answers, return the ``checked_text``.
+    """
     if not_judged(results):
         return checked_text(results)
     judged = [r for r in results if r.status != "waiting"]
@@ -198,7 +204,10 @@ def _to_be_read(results: Sequence[Result]) -> str:
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return ``set by hand by Bob: the reason; the grader gave 0``. Omit the grader's points for an answer in words."""
+    """Return ``set by hand by Bob: the reason; the grader gave 0``.
+
+    For an answer in words, leave out the grader's points.
+    """
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 

@@ -44,11 +44,11 @@ def test_values_that_cannot_be_drawn_are_reported() -> None:
     [
         ({"I": 3 * axis("x"), "J": 5}, []),
         ({"I": axis("x"), "J": 5}, []),
-        ({"I": 2 * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, a device has an odd part of I by dims, but an even part by hidden_dims; choose I in hidden_dims so that the part is odd", "f: on the mesh {'x': 2, 'y': 4}, a device has an odd part of I by dims, but an even part by hidden_dims; choose I in hidden_dims so that the part is odd", "f: on every mesh, a device has an even part of I by hidden_dims; choose I in hidden_dims so that the part is odd"]),
+        ({"I": 2 * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on the mesh {'x': 2, 'y': 4}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"]),
         ({"I": axis("x"), "J": 4}, []),
         ({"I": axis("x"), "J": axis("x")}, ["f: two hidden dimensions have equal sizes; give different sizes"]),
         ({"I": axis("x"), "J": 4 * axis("x")}, []),
-        ({"I": 3 * axis("x") * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, a device has an odd part of I by dims, but an even part by hidden_dims; choose I in hidden_dims so that the part is odd", "f: on the mesh {'x': 2, 'y': 4}, a device has an odd part of I by dims, but an even part by hidden_dims; choose I in hidden_dims so that the part is odd", "f: on every mesh, a device has an even part of I by hidden_dims; choose I in hidden_dims so that the part is odd"]),
+        ({"I": 3 * axis("x") * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on the mesh {'x': 2, 'y': 4}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"]),
     ],
 )  # fmt: skip
 def test_hidden_sizes_that_follow_the_mesh_are_checked_on_each_mesh(hidden: dict[str, Any], told: list[str]) -> None:
@@ -119,7 +119,7 @@ def test_a_static_keyword_without_a_plain_default_is_compared(fn: Callable[..., 
 
 
 ALONG = "f: argument a has equal values along dimension {} in every draw, so a program that puts them in a wrong order would pass"
-TWICE = "f: argument a has no values that only one device of the mesh {'x': 4, 'y': 2} holds, so a program that mixes up the devices would pass"
+TWICE = "f: argument a gives each device of the mesh {'x': 4, 'y': 2} values that another device also has, so a program that mixes up the devices would pass"
 FIXED = "f: argument a does not depend on rng, so learners know its hidden values: draw with the given rng"
 
 

@@ -36,8 +36,8 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
         ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"]),
         ("How many bytes?", "B", 1e12, []),  # the unit has no prefix that could be wrong
         ("How many chips?", "", 1e9, []),
-        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, but unit='ms' is the unit of a time"]),
-        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long', a time, but unit='MB' is the unit of an amount of data"]),
+        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB' (an amount of data), but unit='ms' is for a time"]),
+        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long' (a time), but unit='MB' is for an amount of data"]),
         ("How many GB per second?", "GB/s", 1e9, []),
         ("How many tokens does it take, and how long?", "ms", 1, []),  # the unit fits one of two questions
         ("How many tokens are made in one second (tokens/s)?", "tokens/s", 100, []),

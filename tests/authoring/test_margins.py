@@ -114,7 +114,7 @@ def sent_on(a, *, mesh):
 
 
 '''
-MEND = "add a misconception that differs, or choose sizes where one does"
+MEND = "add a misconception that does, or choose sizes where one does"
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
 

@@ -31,8 +31,8 @@ def question(
     [
         (Scenario(), []),
         (Scenario(mesh={"x": 4, "y": 2}, arrays=[((24, 10), P("x", "y"))]), []),
-        (Scenario(mesh={"x": 4, "y": 2}, arrays=[((26, 10), P("x", "y"))]), ["a dimension of 26 is not cut into 4 equal parts"]),
-        (Scenario(mesh={"x": 4, "y": 3}, arrays=[((512,), P(("x", "y")))]), ["a dimension of 512 is not cut into 12 equal parts"]),
+        (Scenario(mesh={"x": 4, "y": 2}, arrays=[((26, 10), P("x", "y"))]), ["a dimension of size 26 cannot be cut into 4 equal parts"]),
+        (Scenario(mesh={"x": 4, "y": 3}, arrays=[((512,), P(("x", "y")))]), ["a dimension of size 512 cannot be cut into 12 equal parts"]),
         (Scenario(chip="v4p", mesh={"n": 2560}), ["v4p has no slice of 2560 chips"]),
         (Scenario(chip="v5p", mesh={"n": 2560}), []),
         (Scenario(chip="v5e", slice=(4, 16), lines=(4,)), ["v5e has no slice of 4x16"]),

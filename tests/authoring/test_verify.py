@@ -157,7 +157,7 @@ def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -
     passed, failed = Result(status="passed", earned=1, **about), shown
     assert list(verify.public_problems(misconception, shown, failed)) == []
     assert list(verify.public_problems(misconception, shown, passed)) == [
-        "the misconception zeroed fails value in public and passes it when graded"
+        "the misconception zeroed fails value on public inputs and passes it when graded"
     ]
 
 
@@ -232,7 +232,7 @@ def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path
         (
             '{"I": 16, "J": 5}',
             [
-                "gather: on every mesh, a device has an even part of I by hidden_dims; choose I in hidden_dims so that the part is odd"
+                "gather: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"
             ],
         ),
         ('{"I": 20, "J": 20}', ["gather: two hidden dimensions have equal sizes; give different sizes"]),
@@ -248,7 +248,7 @@ def test_a_hidden_block_that_is_even_where_the_public_one_is_odd_is_reported(tmp
     call = course.exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call)
     assert next(inputs.tame_dims(call)) == (
-        "gather: on the mesh {'x': 4}, a device has an odd part of I by dims, but an even part by hidden_dims; choose I in hidden_dims so that the part is odd"
+        "gather: on the mesh {'x': 4}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd"
     )
 
 
@@ -325,7 +325,7 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
     ("was", "becomes", "problem"),
     [
         ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], the last one nearest to the solution"),
-        ("points=1, public=True)", "points=1)", "the exercise has no public check, so learners could check nothing: mark one with public=True"),
+        ("points=1, public=True)", "points=1)", "the exercise has no public check, so learners could check nothing: mark a check with public=True"),
         ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points: give points=... above 0"),
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of it and an @exercise.check of that call"),
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks: add an @exercise.misconception(fails=...)"),
@@ -346,8 +346,8 @@ def test_words_before_going_further_are_counted(tmp_path: Path) -> None:
     exercise = course.exercise("x1_gather")
     assert list(declarations.declaration_problems(exercise, 6)) == []
     assert list(declarations.declaration_problems(exercise, 5)) == [
-        "the statement has 6 words before '## Going further', course.yaml allows statement_words: 5; "
-        "move what the task does not need below that line"
+        "the statement has 6 words before '## Going further', but course.yaml allows statement_words: 5; "
+        "move sentences that the task does not need below that line"
     ]
 
 
@@ -435,7 +435,7 @@ def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
 
 def test_an_exercise_that_cannot_be_built_is_reported_in_one_line(built: Path) -> None:
     found = course_problems(built, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
-    cannot = "x1_gather cannot be used, so its files for learners were not proved; see: shardlings verify x1_gather"
+    cannot = "x1_gather cannot be used, so its files for learners were not tested; see: shardlings verify x1_gather"
     assert cannot in found
     made = usable_products(load_course(built / "course.yaml"))
     assert made.unusable == {"x1_gather": "the task gather has no docstring; write one as specification for learners"}

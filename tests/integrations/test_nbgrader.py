@@ -675,7 +675,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
     done = shardlings(root, "nbgrader", "grade", ".", MODULE, "--json", fails=True)
     found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
     assert found == {
-        "bob": [f"graded again, with a manual score of {C1}: check the score"],
+        "bob": [f"graded again, but a person had set the score of {C1}: check it"],
         "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
         "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
         "fay": [f"not graded: no {MODULE}.ipynb was submitted, only my work.ipynb; if that is the notebook, rename it"],
@@ -683,7 +683,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
             f"not graded: no {MODULE}.ipynb was submitted, only 01_layout.ipynb; if that is the notebook, rename it"
         ],
         "hal": ["not graded: handed in without a notebook"],
-        "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb is too deep; move it up"],
+        "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb is in a subfolder; move it out"],
     }
     printed = shardlings(
         root, "nbgrader", "grade", ".", MODULE, fails=True
@@ -692,7 +692,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
         assert who in page and html.escape(reasons[0], quote=False) in page.replace("&#39;", "'")
-    assert "Needs review" in printed and "graded again, with a manual score" in printed
+    assert "Needs review" in printed and "graded again, but a person had set" in printed
     assert "hal was not graded: handed in without a notebook" in printed
 
 
@@ -816,7 +816,7 @@ def test_scan_finds_copies_of_the_gradebook_and_of_other_submissions(course: Cou
     ada = (root / "submitted" / "ada" / MODULE / "diary.txt").read_text()
     planted = {
         "book.db": ((root / "gradebook.db").read_bytes(), "a database, such as the gradebook"),
-        "copy.txt": (ada.encode(), "the same file as ada handed in"),
+        "copy.txt": (ada.encode(), "a copy of a file that ada handed in"),
         "more.html": (f"<p>{own}</p>".encode(), f"a line of ada: {own}"),
         "told.txt": (b"Ada, come and see me about the second task", "a line of ada: Ada, come and see me"),
     }

@@ -68,27 +68,27 @@ def graded(root: Path) -> tuple[str, dict[str, str]]:
 @pytest.mark.slow
 def test_formgrader_points_settle_a_pending_answer_and_others_stay_listed(root: Path) -> None:
     page, own = graded(root)
-    assert page.count(f"to grade by hand in the formgrader: {NAME}/why_it_waits") == 2, (
+    assert page.count(f"by hand: grade {NAME}/why_it_waits in the formgrader") == 2, (
         "ada and bob; there is nothing to read of cy"
     )
     assert "the staff reads this answer" in own["ada"] and "not answered yet" in own["cy"]
 
     give(root, "ada", 1.5, "no word of <b>waiting</b>")
     page, own = graded(root)
-    assert page.count("to grade by hand in the formgrader") == 1
+    assert page.count("by hand: grade ") == 1
     assert "1.5" in own["ada"] and "set by hand by the staff, in nbgrader: no word of <b>waiting</b>" in own["ada"]
     assert "the staff reads this answer" not in own["ada"] and "the staff reads this answer" in own["bob"]
     assert exported(root) == {"ada": 1.5, "bob": 0, "cy": 0}
 
     give(root, "ada", None)
     page, own = graded(root)
-    assert page.count("to grade by hand in the formgrader") == 2 and "set by hand" not in own["ada"], "taken back"
+    assert page.count("by hand: grade ") == 2 and "set by hand" not in own["ada"], "taken back"
 
     give(root, "ada", 2)
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
     page, own = graded(root)  # ada submitted again: she keeps the manual score, and needs review
-    assert f"graded again, with a manual score of {NAME}/why_it_waits: check the score" in page
+    assert f"graded again, but a person had set the score of {NAME}/why_it_waits: check it" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 
 
@@ -162,7 +162,7 @@ def test_scores_by_hand_and_extra_credit_agree_with_nbgraders_sums(mixed: Path) 
         page, own = graded(mixed)
         assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]
         assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2
-        assert "to grade by hand in the formgrader" not in page
+        assert "by hand: grade " not in page
         assert exported(mixed) == {"ada": 4}
 
 
@@ -214,7 +214,7 @@ def test_code_needs_grading_in_the_formgrader_though_its_own_cell_is_unchanged(t
     classroom.hand_in(root, "ada", MODULE, book)
 
     page, own = graded(root)
-    assert page.count("to grade by hand in the formgrader: halves/half_clear") == 1, "there is nothing to read of cy"
+    assert page.count("by hand: grade halves/half_clear in the formgrader") == 1, "there is nothing to read of cy"
     assert "def half(n):" in own["ada"] and "needs grading" in own["ada"] and "not answered yet" in own["cy"]
     cell = folder.cell_name("halves", "half_clear")
     with classroom.gradebook_of(root) as gradebook:
@@ -224,5 +224,5 @@ def test_code_needs_grading_in_the_formgrader_though_its_own_cell_is_unchanged(t
         grade = gradebook.find_grade(cell, MODULE, MODULE, "ada")
         grade.manual_score, grade.needs_manual_grade = 1.5, False
     page, own = graded(root)
-    assert "to grade by hand in the formgrader" not in page and "2.5 of 3 points" in own["ada"]
+    assert "by hand: grade " not in page and "2.5 of 3 points" in own["ada"]
     assert exported(root) == {"ada": 2.5, "cy": 0}

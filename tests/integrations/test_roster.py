@@ -64,7 +64,7 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
         ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
-        ("id,extensions\nada,2d\n", "has a column extensions, which is not read; call it extension"),
+        ("id,extensions\nada,2d\n", "has a column extensions, which the grader ignores; rename it to extension"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
             r"r\.csv:2: more cells than columns; put quotes around cells that contain a separator",

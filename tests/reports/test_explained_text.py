@@ -39,7 +39,7 @@ def test_every_fact_has_a_line() -> None:
         "collective 3 × permute over x to the next device: a device contributes 600 B and sends 600 B each time: e4.py:61",
         "sends      0 B to 600 B from a device over x",
         "memory     3 MiB of temporaries on a device (XLA's figure)",
-        "FLOPs      100 in matmuls, 30 others, on a device",
+        "FLOPs      100 in matmuls, 30 in other operations, on a device",
     ]
 
 

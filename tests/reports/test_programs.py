@@ -51,7 +51,7 @@ def test_a_timeline_marks_the_time_beyond_its_budget() -> None:
     step = timed.step / 1e12
     late = layout_failure(pictures=pictures, expected=step * 0.8, actual=step)
     page = Nesting(render_html(make_report(exercise([late]))))
-    assert "dashed line: the budget is 8 us; 2 us over" in page.text
+    assert "dashed line: the budget is 8 us; the step takes 2 us more" in page.text
     other = late.model_copy(update={"actual": step * 0.9})
     assert "dashed line" not in render_html(make_report(exercise([other])))
 

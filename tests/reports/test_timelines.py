@@ -76,7 +76,7 @@ def test_totals_say_step_hidden_part_and_memory() -> None:
         "step 40 us: core busy 30 us, idle 10 us",
         "permute: 10 us overlapped with kernels, 30 us exposed (25% overlapped)",
         "all_gather: 5 us overlapped with kernels, 15 us exposed (25% overlapped)",
-        "memory by liveness in the order drawn: 3 MiB at the worst point (1 MiB arguments, 1 MiB results, 1 MiB temporaries), "
+        "peak memory in the order drawn, by liveness analysis: 3 MiB (1 MiB arguments, 1 MiB results, 1 MiB temporaries), "
         "dot_general, line 14",
     ]
     assert timelines.where_text(drawn) == "v5e 2x4, x on slice axes 0 and 1, profile ideal"

@@ -117,14 +117,14 @@ def test_unjudged_answers_are_counted_apart() -> None:
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
     misfit = number(reason="the question asks for a time, you gave an amount of data")
     done = [result("a"), result("b", "failed"), read]
-    assert checked_text(done) == "1 of 2 checks pass; 1 answer read, judged when graded"
+    assert checked_text(done) == "1 of 2 checks pass; 1 answer read, not judged yet"
     assert checked_text([read, read, misfit, empty]) == (
-        "2 answers read, judged when graded; 1 answer cannot be right; 1 not answered yet"
+        "2 answers read, not judged yet; 1 answer cannot be right; 1 not answered yet"
     )
     report = make_report(exercise(done))
     text = printed(report)
-    assert "dimension  1 of 2 checks pass; 1 answer read, judged when graded" in text.replace("\n", " ")
-    assert text.rstrip().splitlines()[-1] == "1 of 2 checks pass; 1 answer read, judged when graded" and "%" not in text
+    assert "dimension  1 of 2 checks pass; 1 answer read, not judged" in text.replace("\n", " ")
+    assert text.rstrip().splitlines()[-1] == "1 of 2 checks pass; 1 answer read, not judged yet" and "%" not in text
     assert "take?  1 point\n" in text and "0/1\n    read" not in text
     assert "1 answer read" in render_fragment(report.exercises[0])
 

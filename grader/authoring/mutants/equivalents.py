@@ -1,4 +1,4 @@
-"""Mutants that may survive because they are right solutions: ``solutions/equivalent_mutants.yaml``."""
+"""Mutants that may survive because they are right solutions (``solutions/equivalent_mutants.yaml``)."""
 
 from __future__ import annotations
 

@@ -32,10 +32,11 @@ class Verdict:
 
 
 def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
-    """Return a verdict: ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails.
+    """Return the verdict ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails.
 
     Args:
-        known: True if the author lists the mutant as a right solution. Then it is ``equivalent`` if it survives.
+        known: True if the author lists the mutant as a right solution. If such a mutant survives, the verdict is
+            ``equivalent``.
         seeds: the number of seeds with which the mutant must fail.
     """
     text = mutant.text
@@ -56,7 +57,7 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 
 
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
-    """Return why a mutant that fails checks still counts as survived; '' if it does not.
+    """Return why a mutant that fails checks still counts as survived; '' if it counts as killed.
 
     A mutant counts as survived if it passes all checks with another seed, or if it passes a graded check and fails the
     same check on public inputs.
@@ -65,7 +66,7 @@ def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], se
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
     for result in shown:
         if result.name in passed and result.status == "failed":
-            return f"passes {result.name} when graded, but fails its public check"
+            return f"passes {result.name} when graded, but fails it on public inputs"
     if seeds > 1 and all(is_luck(r) for r in results if r.status == "failed"):
         exercise = grader.course.exercise(mutant.exercise)
         by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], mutant.task)
@@ -82,7 +83,7 @@ def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: b
 
 
 def unchecked(text: str) -> str:
-    """Add ``check_vma=False`` to source code, as learners do when JAX refuses a program; '' if nothing changes."""
+    """Return code with ``check_vma=False``, which learners add when JAX refuses a program; '' if nothing changes."""
     tree, changed = syntax.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):

@@ -115,15 +115,15 @@ def _out_specs(body: ast.stmt) -> frozenset[str]:
 
 
 def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the module's lookups by a string key, without lookups by the name of a mesh axis."""
+    """Return the module's lookups such as ``params["w1"]``, but not ``mesh.shape["x"]`` with a mesh axis."""
     found = [key for n in ast.walk(module) if (key := looked_up(n)) is not None]
     return tuple(dict.fromkeys(key for key in found if key[1] not in axes))
 
 
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
-    """Yield the index expressions of lookups and, for a traced task, the devices in pairs of a permutation.
+    """Yield each index, as in ``a[i]``, and for a traced task the source and target in each pair of a permutation.
 
-    These expressions may be negative, because Python and JAX count negative indices from the end.
+    These numbers may be negative, because Python and JAX count negative indices from the end.
     """
     for node in ast.walk(module):
         match node:
@@ -168,7 +168,7 @@ def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None
     """Yield the place of each node below ``parent``: (parent node, field, index in a list field, line number).
 
     The function skips nodes that change no result (signatures, annotations, error messages, ``check_vma``, zip's
-    ``strict``), and nodes that only structure the tree (names, contexts, operators).
+    ``strict``), and nodes that are neither statements nor expressions (contexts, operators).
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):

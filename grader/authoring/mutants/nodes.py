@@ -19,8 +19,8 @@ class TaskContext:
         outer: the ``id`` of each ``return`` statement that is outside ``shard_map`` and so returns a global value.
         out_specs: the source code of every ``out_specs`` in the task.
         indices: the ``id`` of each index of the form ``(a - b) % n``: in a lookup, as in ``chunks[:, (me - 1) % n]``,
-            or in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Without ``% n`` the result
-            is equal, because a negative index counts from the end.
+            or in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. A mutant without this ``% n``
+            gives equal results, because a negative index counts from the end.
         keys: lookups by a string, such as ("params", "w1") for ``params["w1"]``.
     """
 

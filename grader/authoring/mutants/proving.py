@@ -21,7 +21,10 @@ LEAST_KILLED = 0.98
 
 @dataclass(frozen=True)
 class Proof:
-    """The verdicts on an exercise's mutants, and its problems. No wrong solution fails the checks in ``unproven``."""
+    """The verdicts on an exercise's mutants, and the exercise's problems.
+
+    ``unproven``: the checks that no wrong solution fails.
+    """
 
     exercise: str
     verdicts: list[Verdict]
@@ -100,7 +103,7 @@ def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
 
 
 def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Callable[[Mutant], Verdict]) -> None:
-    """Grade killed mutants again, one by one, until one fails the check ``name``. Put new verdicts into the list."""
+    """Grade killed mutants again, one by one, until one fails the check ``name``. Update ``verdicts``."""
     task = exercise.checks[name].call.task.name
     for n, verdict in enumerate(verdicts):
         if verdict.fate == "killed" and verdict.mutant.task == task:
@@ -140,10 +143,10 @@ def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
 
 
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
-    """Yield course-wide problems: entries about exercises that are not in the course, and too many surviving mutants.
+    """Yield course-wide problems: listed mutants of exercises that the course lacks, and too many surviving mutants.
 
     The share of survivors is computed for each module, because one equivalent mutant is a large share of a small
-    exercise. Only modules with all exercises in ``proofs`` count.
+    exercise. A module is left out if ``proofs`` lacks one of its exercises.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:

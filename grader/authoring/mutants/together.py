@@ -1,8 +1,8 @@
-"""Try many mutants of one task in one process, on the task's first requests, which most mutants already fail.
+"""Run many mutants of one task in one process, with only the first inputs: most mutants already fail with these.
 
-Grading a single mutant costs a process and up to a dozen programs. Trying a mutant together with others costs one
-program. Only a failure is final. If a mutant passes, or if other mutants in the process may have changed its result,
-``judge_mutant`` grades the mutant alone with all requests.
+To grade a single mutant, the grader starts a process and traces up to a dozen programs. In a shared process, it traces
+one program for each mutant. Only a failure is final. If a mutant passes, or if other mutants in the process may have
+changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """Return a verdict for each of a task's mutants: ``killed``, or None if the mutant must be graded alone."""
+    """Return, for each of a task's mutants, a verdict ``killed``, or None if the mutant must be graded alone."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -34,7 +34,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
         return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
 
     verdicts = judged(mutants, [mutant.text for mutant in mutants])
-    # If JAX refuses a program, learners add check_vma=False. So refused mutants are judged again with check_vma=False.
+    # If JAX refuses a program, learners add check_vma=False. So try refused mutants again with check_vma=False.
     again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
     for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
         verdicts[n] = verdict
@@ -42,10 +42,11 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of requests for a task: the first that ``grade`` makes, and all that only ``check`` makes.
+    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
 
-    For a plain Python task, the first list has all requests of ``grade`` without hidden inputs. Both lists are empty
-    if the task's checks depend on checks of other tasks.
+    A request is a call of the task on one mesh with given inputs. Requests with hidden inputs are left out. For a plain
+    Python task, the first list has all other requests of ``grade``. Both lists are empty if the task's checks depend on
+    checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -59,7 +60,10 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Return a verdict ``killed`` if a check fails, else None. Also return None if a public check fails only in public.
+    """Return a verdict ``killed`` if a check fails when graded, else None.
+
+    Also return None if a check fails in the list ``public`` and not in ``graded``, because ``judge_mutant`` decides
+    about such a mutant.
 
     Args:
         graded: the mutant's answers to the first list of ``first_asks``.
@@ -78,7 +82,7 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
 
 
 def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
-    """Return the results of the checks that the answers ``graded`` suffice to judge, by name of the check.
+    """Judge the checks that need no answers besides ``graded``, and return the results by name of the check.
 
     If a check fails, skip the checks that come after it.
     """
@@ -91,6 +95,9 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Return True if the answers suffice to judge a check. Checks that compare calls or meshes need more answers."""
+    """Return True if these answers suffice to judge a check.
+
+    For a check that compares several calls or meshes, they do not suffice.
+    """
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

@@ -1,7 +1,8 @@
 """Grade submissions without nbgrader's kernels: settings, workers, and stored reports.
 
-Reports are stored by fingerprint below DIR/.shardlings/, which only staff can read. After ``nbgrader autograde`` or
-``shardlings nbgrader grade`` has graded a submission, the submission is graded again only if it changed.
+Reports are stored below DIR/.shardlings/, which only staff can read. A report's file name is the fingerprint of the
+submission. After ``nbgrader autograde`` or ``shardlings nbgrader grade`` has graded a submission, the submission is
+graded again only if it changed.
 """
 
 from __future__ import annotations
@@ -125,7 +126,10 @@ class Shardlings(LoggingConfigurable):
         return any(m.id == notebook for m in self.loaded.config.modules)
 
     def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> NotebookWork:
-        """Read and repair a submitted notebook. Raises CourseError if the gradebook disagrees with the course."""
+        """Read and repair a submitted notebook.
+
+        Raises CourseError if the gradebook has other cells or points than the course.
+        """
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
         exercise_of = {folder.check_cell(name): name for name in names}
@@ -160,7 +164,10 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Start grading ``works`` in the background if two or more lack a stored report. ``report`` waits for them."""
+        """Start grading ``works`` in the background if two or more lack a stored report.
+
+        The method ``report`` waits until a report is ready.
+        """
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
@@ -177,7 +184,10 @@ class Shardlings(LoggingConfigurable):
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Grade the exercises' solutions, each only once, even if the cache cannot be written. Raises CanaryFailed."""
+        """Grade the exercises' solutions, to test the grader. Raises CanaryFailed.
+
+        Each solution is graded at most once per run, even if the cache cannot be written.
+        """
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)
@@ -220,7 +230,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # load before the batch, because loading can fail while other threads parse
+            load_templates()  # load templates before the batch, because this can fail while other threads parse
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: NotebookWork) -> Submission:

@@ -2,8 +2,8 @@
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the gradebook rows of several students; then this process writes the files of these students. A
-student's notebook in ``autograded/`` is written last, with the submission's stamp. The stamp shows that the student's
-results are complete. So a killed batch continues when it is run again, and no student is graded twice.
+student's notebook in ``autograded/`` is written last. It has a digest of the submission, the stamp, which shows that
+the student's results are complete. So a killed batch continues when it is run again, and no student is graded twice.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebui
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
-FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # files that `nbgrader submit` writes
-HELD = 256  # at most this many submissions, with their gradebook rows, are in memory at a time
+FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # Files that `nbgrader submit` writes.
+HELD = 256  # The largest number of submissions that are in memory with their gradebook rows.
 MOST_AT_ONCE = 32
 """The largest number of students per transaction. nbgrader's formgrader has to wait until a transaction ends."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
@@ -74,10 +74,10 @@ def grade(
 
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
-        isolation: the isolation tier; "" for the setting in nbgrader_config.py.
+        isolation: the kind of sandbox, such as "bwrap"; "" for the setting in nbgrader_config.py.
         again: True to rewrite the results of unchanged submissions as well, from stored reports.
         remember: use the results of earlier runs, and keep the results of this run for later runs.
-        elsewhere: grades submissions on other machines.
+        elsewhere: a service that grades submissions on other machines.
         slow: called with a student and the seconds that the student's work has taken so far, see ``Pool.slow``.
     """
     if not (folder / "nbgrader_config.py").is_file():
@@ -264,7 +264,7 @@ class _Batch:
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
-        """Return, for each notebook, grade cell -> exercise."""
+        """Return, for each notebook, the exercise of each grade cell."""
         course = self.session.shardlings.loaded
         return {
             n: {course_folder.check_cell(e): e for e in course.module(n).exercises}
@@ -277,7 +277,7 @@ class _Batch:
     def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
-        at_once = 1  # the first result is written immediately, later results in growing groups
+        at_once = 1  # write the first result immediately, and later results in growing groups
 
         def record() -> None:
             nonlocal at_once
@@ -351,7 +351,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # until here, this reference kept the loaded rows in SQLAlchemy's session
+        del held  # the reference ``held`` kept the loaded rows in SQLAlchemy's session
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:

@@ -18,7 +18,8 @@ SAID = 1000  # a report shows at most this many characters of a person's comment
 def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
-    A person's score for an exercise's check cell replaces all points of the grader. This score is not used until all
+    In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
+    words. If a person scores the check cell, this score replaces all points of the grader. It is not used until all
     answers in words are graded, because the exercise's total is unknown until then.
 
     Args:

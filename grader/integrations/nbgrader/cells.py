@@ -1,7 +1,7 @@
 """Convert a report into nbgrader's cells: outputs of grade cells, comments of solution cells.
 
-nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets an error, or
-one number: a plain float from 0 to the cell's points.
+nbgrader gives full marks to a grade cell without an output that nbgrader can read. So each grade cell gets an error or
+a plain float from 0 to the cell's points.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     """Return a grade cell's outputs: the report, and the number that nbgrader reads.
 
     Args:
-        points: the cell's weight in nbgrader.
+        points: the points that the cell is worth in nbgrader.
         notes: True to show the notes on the whole submission.
     """
     if not math.isfinite(exercise.earned):
-        return [error("the grader gave no score that is a number")]
+        return [error("the grader's score is not a number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # these fields differ between students with equal outputs
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # only these fields differ if students have equal results
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
@@ -62,7 +62,7 @@ def error(reason: str) -> NotebookNode:
 
 @lru_cache(maxsize=1000)
 def _drawn(shown: str) -> tuple[str, str]:
-    """Return an exercise's report (JSON) as HTML and as text. A cache helps, because many reports are equal."""
+    """Return an exercise's report (JSON) as HTML and as text. Results are cached, because many reports are equal."""
     exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
     print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
@@ -99,11 +99,13 @@ def escaped(text: str) -> str:
 
 
 def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], points: dict[str, float]) -> None:
-    """Give every graded code cell its outputs. A cell that is not in the course gets an error, not full marks.
+    """Give every graded code cell its outputs.
+
+    A cell that is not in the course gets an error, because nbgrader gives full marks to a cell without outputs.
 
     Args:
-        by_cell: grade cell -> exercise.
-        points: grade cell -> its points in the gradebook.
+        by_cell: name of a grade cell -> exercise.
+        points: name of a grade cell -> the cell's points in the gradebook.
     """
     found = {e.exercise: e for e in report.exercises}
     first = True

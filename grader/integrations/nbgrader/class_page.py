@@ -31,11 +31,11 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page to ``place``, and a student's page if it is missing or if points by hand have changed.
+    """Write the class page to ``place``, and each student's page that is missing or has changed points by hand.
 
     Args:
         reports: for each student, one report for each notebook.
-        attention: for each student, the reasons for review.
+        attention: for each student, the reasons why a person must review the results.
         late: for each late student, the seconds after the deadline.
 
     Returns:
@@ -69,7 +69,10 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """Return student -> digest of the report, for pages with points by hand; {} if the file is missing or invalid."""
+    """Return student -> digest of the report, for reports with points that a person set.
+
+    Return {} if the file ``BY_HAND`` is missing or invalid.
+    """
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -82,7 +82,7 @@ def written_questions(exercise: Exercise) -> list[Question]:
 def init(course: Course, folder: Path) -> list[str]:
     """Write or update the folder, and return the changed paths. An existing ``nbgrader_config.py`` stays unchanged."""
     if not course.solved:
-        raise CourseError("an nbgrader course is made from the author's checkout; this one has no solutions/")
+        raise CourseError("an nbgrader course needs the author's checkout, but this course has no solutions/")
     if stale(course):
         raise CourseError("exercises/ is not current; run: shardlings build")
     config = CONFIG.format(course_id=course.config.name, course=str(course.root / "course.yaml"))
@@ -116,7 +116,7 @@ def _differs(path: Path, text: str) -> bool:
 
 
 def _assignment(course: Course, module: str) -> dict[str, str]:
-    """Return the files of one module's assignment: the notebook, and the public files that the module needs."""
+    """Return the files of one module's assignment (path -> content): the notebook, and public files that it needs."""
     given = course.root / "exercises"
     listed = course.module(module).exercises
     public = yaml.safe_load((given / "course.yaml").read_text(encoding="utf-8"))
@@ -169,7 +169,9 @@ def in_plain_words(course: Course, name: str) -> str:
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
     if hidden:
-        lines.append(f"# {round(hidden, 6):>5g}  more when graded: hidden checks of the statement's other rules")
+        lines.append(
+            f"# {round(hidden, 6):>5g}  for hidden checks of the statement's other rules, which only grading runs"
+        )
     lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.questions.values()]
     return "\n".join(lines)
 
@@ -183,7 +185,7 @@ def _asked(question: Question) -> str:
 
 
 def texts_given(course: Course) -> frozenset[str]:
-    """Return the texts of released code cells in which learners write no code, and which grading omits."""
+    """Return the texts of code cells in which learners write nothing. Grading leaves out cells with these texts."""
     setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))

@@ -53,10 +53,10 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
 
 @contextmanager
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
-    """Commit all changes of the block to the gradebook, or none.
+    """Commit all changes that the ``with`` block makes to the gradebook, or none.
 
-    nbgrader commits after every row. In this block, nbgrader's commits only add to one transaction. The end of the
-    block commits the transaction (SQLAlchemy: "Joining a Session into an External Transaction").
+    nbgrader commits after every row. In the block, nbgrader's commits only add to one transaction, which the end of the
+    block commits (SQLAlchemy: "Joining a Session into an External Transaction").
     """
     session: Any = gradebook.db
     session.remove()
@@ -90,10 +90,9 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
-    """Add to the gradebook what nbgrader does not save there: comments with reasons, extra credit, flags for manual
-    grading.
+    """Add comments with reasons, extra credit and flags for manual grading, which nbgrader does not save by itself.
 
-    Manual scores and comments never change. Commits nothing.
+    Scores and comments by people never change. The caller must commit the changes.
 
     Args:
         submitted: nbgrader's SubmittedNotebook.
@@ -121,8 +120,8 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
 def _await_a_person(grade: Any, to_grade: set[str]) -> None:
     """Flag a cell that a person must grade.
 
-    Without the flag ``needs_manual_grade``, nbgrader gives 0 points to an unchanged cell, and the cell of a question
-    about code never changes.
+    Without the flag ``needs_manual_grade``, nbgrader gives 0 points to a cell that the student did not change. Such a
+    cell may still need a grade, because for a question about code, the student changes only the cell with the code.
     """
     if grade.name in to_grade and grade.manual_score is None:
         grade.auto_score, grade.needs_manual_grade = None, True
@@ -142,7 +141,7 @@ def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: Exercis
 
 
 def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
-    """Set the scores of all cells, as nbgrader's SaveAutoGrades does. Commits nothing."""
+    """Set the scores of all cells, as nbgrader's SaveAutoGrades does. The caller must commit the changes."""
     from nbgrader.utils import determine_grade
 
     graded = {n.metadata.nbgrader["grade_id"]: n for n in nodes if n.metadata.get("nbgrader", {}).get("grade")}

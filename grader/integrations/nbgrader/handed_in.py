@@ -36,17 +36,17 @@ def odd_files(folder: Path) -> list[str]:
 
 
 def listed(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the paths of a submission's plain entries within limits, and a line for each other entry.
+    """Return the paths of files and folders that are within limits, and a line for each other entry of a submission.
 
-    The grader reads submissions within the same limits. A sparse file takes no space in the submission, but its copy
-    fills a disk.
+    The grader reads submissions within the same limits. Without limits, the copy of a sparse file could fill a disk,
+    although the file itself takes no space.
     """
     if folder.is_symlink():
         return [], [f"{printable(folder.name)} {A_LINK}"]
     plain: list[str] = []
     odd: list[str] = []
     seen, left = 0, limits.MAX_READ
-    for place, folders, files in os.walk(folder):  # not Path, whose methods raise errors for a path that is too long
+    for place, folders, files in os.walk(folder):  # not Path: its methods raise errors for long paths
         omitted = set()
         for name in sorted([*folders, *files]):
             path = os.path.join(place, name)
@@ -71,13 +71,13 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
 
     Args:
         entry: the path relative to the submission's folder.
-        left: the number of bytes that this entry and all later entries may have in total.
+        left: the number of bytes that this file and all later files may have in total.
     """
     if os.path.islink(path):
         return A_LINK
     if not _can_be_read(path):
         return "cannot be read by the grader"
-    if len(entry) > limits.MAX_NAME:  # the path of its copy would be longer, and perhaps too long for the system
+    if len(entry) > limits.MAX_NAME:  # the copy's path would be longer, and perhaps too long
         return f"holds a path of more than {limits.MAX_NAME} characters, which was not copied"
     if os.path.isdir(path):
         return ""
@@ -114,7 +114,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
         return f"no {wanted} was submitted, only {shown}; if that is the notebook, rename it"
     if found[0].stem not in known:
         return f"no {wanted} was handed in: {shown} is another assignment's notebook"
-    return f"no {wanted} was handed in: {shown} is too deep; move it up"
+    return f"no {wanted} was handed in: {shown} is in a subfolder; move it out"
 
 
 def time_in(folder: Path) -> tuple[Any, list[str]]:
@@ -182,7 +182,7 @@ def guard() -> None:
     reads times.
 
     Raises:
-        CourseError: the installed nbgrader lacks the method to replace, so nbgrader would copy and follow links.
+        CourseError: the installed nbgrader lacks a method that must be replaced, so nbgrader would follow links.
     """
     import nbgrader
     from nbgrader.converters.base import BaseConverter
@@ -220,7 +220,7 @@ def guard() -> None:
 
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str], list[str]]]:
-    """Copy a folder's plain entries. Yield the copy, the target of each link in the folder, and the omitted entries."""
+    """Copy a folder's files and folders. Yield the copy, the target of each link, and a line for each omitted entry."""
     every = (os.path.join(place, name) for place, folders, files in os.walk(folder) for name in [*folders, *files])
     links = {Path(os.path.relpath(path, folder)): os.readlink(path) for path in every if os.path.islink(path)}
     entries, odd = listed(folder)

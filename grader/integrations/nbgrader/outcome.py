@@ -23,10 +23,10 @@ class BatchOutcome:
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # for each student, the reasons for review
-    late: dict[str, float] = field(default_factory=dict)  # for each late student, the seconds after the deadline
-    page: str = ""  # path of the class page
-    no_secret: list[str] = field(default_factory=list)  # students without the file that release_feedback needs
+    attention: dict[str, list[str]] = field(default_factory=dict)  # For each student, the reasons for review.
+    late: dict[str, float] = field(default_factory=dict)  # For each late student, the seconds after the deadline.
+    page: str = ""  # The path of the class page.
+    no_secret: list[str] = field(default_factory=list)  # Students without the file that release_feedback needs.
     tier: str = ""
 
     def needs_review(self, student: str, *reasons: str) -> None:
@@ -38,8 +38,8 @@ class BatchOutcome:
 
         Args:
             submission: nbgrader's SubmittedAssignment.
-            checks: grade cell -> exercise.
-            words: name of each cell for an answer in words -> question.
+            checks: name of a grade cell -> exercise.
+            words: name of a cell for an answer in words -> question.
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:
@@ -48,11 +48,11 @@ class BatchOutcome:
         scored = {grade.name for grade in waiting if grade.manual_score is not None}
         unscored = {grade.name for grade in waiting} - scored
         if again := _in(scored, {**checks, **words}):
-            self.needs_review(student, f"graded again, with a manual score of {', '.join(again)}: check the score")
+            self.needs_review(student, f"graded again, but a person had set the score of {', '.join(again)}: check it")
         if pending := _in(unscored, checks):
             self.needs_review(student, f"pending, the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
-            self.needs_review(student, f"to grade by hand in the formgrader: {a_few(unread)}")
+            self.needs_review(student, f"by hand: grade {a_few(unread)} in the formgrader")
 
 
 def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
@@ -60,7 +60,7 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
-    """Return the reasons why notebooks contain nothing to grade."""
+    """Return a reason for review for each notebook that contains nothing to grade."""
     reasons: list[str] = []
     for name, work in works.items():
         solutions = {k.name for k in known[name] if k.solution}

@@ -1,10 +1,10 @@
 """The classes that nbgrader_config.py plugs into nbgrader and that nbgrader's commands call.
 
-``nbgrader autograde`` processes each submission twice. The first pass repairs the submission: ``Exporter`` starts
-with an empty notebook in place of the submitted file, and ``Repair`` rebuilds the cells. The second pass grades the
-submission: ``Grade`` replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades``
-reads the numbers, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's class of this name,
-but skips cells without solutions.
+``nbgrader autograde`` processes each submission twice. In the first pass, ``Exporter`` starts with an empty notebook in
+place of the submitted file, and ``Repair`` rebuilds the cells from the submission. In the second pass, ``Grade`` grades
+the submission. It replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades`` reads
+the scores from the cells' outputs, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's
+class of this name, but skips cells without solutions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, st
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
 
-# nbgrader opens the gradebook for each step of each notebook. Without this cache, each new engine would compile all
-# queries again, which takes a fifth of the time of `nbgrader autograde`.
+# nbgrader opens the gradebook for each step of each notebook. Without this cache, each new SQLAlchemy engine would
+# compile all queries again, which takes a fifth of the time of `nbgrader autograde`.
 nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 handed_in.guard()
@@ -70,7 +70,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
-    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for pages of formgrader and for feedback
+    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for formgrader's pages and feedback pages
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
 
 
@@ -90,7 +90,7 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # the settings are loaded, and this reference would keep the converter alive
+        self.shardlings.parent = None  # the settings are loaded; a reference to the converter would keep it in memory
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
@@ -122,7 +122,7 @@ class Session:
         return self.shardlings.read(path, student, assignment, notebook, known), known
 
     def look_ahead(self, converter: Any, assignment: str, notebook: str) -> None:
-        """Start grading the submissions that nbgrader will reach later."""
+        """Start grading the submissions that nbgrader has not reached yet, in the background."""
         if self.started:
             return
         self.started = True
@@ -240,7 +240,7 @@ class SaveComments(NbGraderPreprocessor):
 
 
 class Collect(ExchangeCollect):
-    """Collects submissions within the reader's limits and follows no links, unlike nbgrader's Collect."""
+    """Collects submissions like nbgrader's Collect, but follows no links and leaves out files that are too large."""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         if os.path.islink(src):
@@ -256,7 +256,7 @@ class Collect(ExchangeCollect):
 
 
 class ClearSolutions(NbgraderClearSolutions):
-    """nbgrader's ClearSolutions, except that cells equal to the learners' cells stay unchanged."""
+    """Works like nbgrader's ClearSolutions, but keeps cells that already have the text that learners get."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._given = self._texts_given(_where(resources)[2])

@@ -3,7 +3,7 @@
 The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because it grades functions
 and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that the cell
 defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module raises only
-``Unreadable``, if the machine fails to read the file. It never runs or parses any code, see ``intake.parsers``.
+``Unreadable``, if the machine fails to read the file. It never runs code, and it leaves parsing to ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Known:
     kind: str
     source: str
     checksum: str | None
-    points: float | None = None  # None for a cell without points
+    points: float | None = None  # None if the cell gives no points
     solution: bool = False
     task: bool = False
     locked: bool = False
@@ -50,7 +50,7 @@ class Known:
 
     @property
     def restored(self) -> bool:
-        """True if the released text of the cell replaces the submitted text."""
+        """True if students must not change the cell, so that its released text replaces the submitted text."""
         return self.locked or (self.graded and not self.solution)
 
     @property
@@ -74,9 +74,9 @@ class SubmittedCell:
     number: int
     kind: str
     text: str
-    marked: str = ""  # the name of a cell of the released notebook, as stated in the submitted cell's nbgrader metadata
+    marked: str = ""  # the name of a released cell, from this cell's nbgrader metadata
     ident: str = ""
-    defines: tuple[str, ...] = ()  # the tasks that this cell defines and that belong to cells of the released notebook
+    defines: tuple[str, ...] = ()  # the tasks of released cells that this cell defines
     known: Known | None = None
 
     @property
@@ -110,7 +110,7 @@ def repair(
     Args:
         path: the notebook.
         known: the cells that the gradebook knows, in the notebook's order.
-        exercises: the exercises that the notebook is graded for.
+        exercises: the exercises that the grader grades in this notebook.
         given: texts of cells that are not the learner's work.
         parsers: the processes that parse the notebook; by default this process parses it.
     """
@@ -176,7 +176,7 @@ def _cells(raw: Sequence[ParsedCell], notes: list[str]) -> list[SubmittedCell]:
 
 
 def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[str]) -> None:
-    """Match each cell of the gradebook to a submitted cell, and add a note for each irregularity."""
+    """Match each cell of the gradebook to a submitted cell, and add a note for each missing, changed or copied cell."""
     for cell in known:
         if not cell.restored and cell.defines:
             _recognise_definition(cells, cell, notes)
@@ -200,13 +200,15 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
         found = rivals[-1]
         found.known = cell
         if found.marked != cell.name:
-            had = f"had nbgrader's marks of {found.marked}" if found.marked else "had lost nbgrader's marks"
+            had = f"had nbgrader's metadata of {found.marked}" if found.marked else "had lost nbgrader's metadata"
             notes.append(f"cell {found.number} {had}; the cell's definitions show that it is {cell.name}")
 
 
 def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
-    """Return the last submitted cell with ``cell``'s text (if ``cell.restored``), metadata or id, in this order of
-    preference."""
+    """Return the submitted cell that matches a cell of the gradebook by text, else by metadata, else by id.
+
+    The text counts only if ``cell.restored``. If several cells match in the same way, return the last.
+    """
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]
     by_id = [c for c in free if c.ident == cell.name and not c.marked]
@@ -223,7 +225,9 @@ def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
         notes.append(f"cell {found.number} ({cell.name}) had been changed; it belongs to the course and was restored")
     elif found.marked != cell.name:
         what = "text" if cell.restored else "id"
-        notes.append(f"cell {found.number} had lost nbgrader's marks; the cell's {what} shows that it is {cell.name}")
+        notes.append(
+            f"cell {found.number} had lost nbgrader's metadata; the cell's {what} shows that it is {cell.name}"
+        )
 
 
 def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:
@@ -259,7 +263,7 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
-    """Return the submitted cells in their order, with each missing cell added after its predecessor in the release."""
+    """Return the submitted cells in order. Add each missing cell after the cell that precedes it in the release."""
     nodes = [_node(c) for c in cells]
     there = {c.name for c in cells}
     at = 0

@@ -38,14 +38,14 @@ select s.student_id, c.text from
   join submitted_notebook n on n.id = c.notebook_id join submitted_assignment s on s.id = n.assignment_id
 where c.text is not null
 """
-TELLING_LINE = 30  # shortest line that is searched for, in characters; shorter lines occur in any file
-TELLING_DIGITS = 5  # smallest number of digits of a number that is searched for; shorter numbers occur by chance
+TELLING_LINE = 30  # The shortest line to search for, in characters. Shorter lines occur in any file.
+TELLING_DIGITS = 5  # The least number of digits of a number to search for. Shorter numbers occur by chance.
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
     """Yield (file, leak) for each leak in the folders of nbgrader's steps (``STEPS``) below ``folder``.
 
-    In a student's own files, text of the student's own submission is no leak. Files that cannot be read are yielded
+    In a student's own files, text of the student's own submission is no leak. Also yield each file that cannot be read,
     with the reason.
     """
     lines = dict(secret_lines(course))
@@ -85,7 +85,7 @@ class _Others:
 
     def __init__(self, folder: Path, read: _Texts) -> None:
         self.folder, self._read = folder, read
-        self.owners: dict[str, set[str]] = defaultdict(set)  # keys: digest of a file, or a line; values: students
+        self.owners: dict[str, set[str]] = defaultdict(set)  # digest of a file, or a line -> students who submitted it
         self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
         given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in read.lines(p)}
         for path in _files(folder / "submitted"):
@@ -108,7 +108,7 @@ class _Others:
             return
         owners = self.owners.get(_digest(path), set())
         if owners and student not in owners and _digest(path) not in self.released:
-            yield f"the same file as {_names(owners)} handed in"
+            yield f"a copy of a file that {_names(owners)} handed in"
             return
         for text in dict.fromkeys(self._read.lines(path)):
             owners = self.owners.get(_line(text), set()) if len(_line(text)) >= TELLING_LINE else set()
@@ -189,7 +189,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
-                continue  # the answers depend on the student, who is unknown
+                continue  # the right answer depends on the student, and this file's student is unknown
             for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found

@@ -1,5 +1,5 @@
 # Mistake: the text asks for MiB, the unit is a time
-# Message: unit_of_another_kind: the text asks 'how many MiB', an amount of data, but unit='ms' is the unit of a time
+# Message: unit_of_another_kind: the text asks 'how many MiB' (an amount of data), but unit='ms' is for a time
 """# Bytes
 
 How much a device holds.

@@ -24,7 +24,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}])
 
 @exercise.task(
     hints=[
-        "What does a device know of a column's sum without asking anybody?",
+        "Which part of a column's sum can a device compute from its own rows?",
         "Sum your own rows, add these sums over x, divide by the number of all rows.",
         "jax.lax.psum(block.sum(axis=0), 'x') / a.shape[0], inside shard_map",
     ]

@@ -16,7 +16,7 @@ exercise = Exercise()
 @exercise.function(
     hints=[
         "How many rows does each device hold?",
-        "Device number index comes after index blocks.",
+        "`index` blocks come before the block of device number `index`.",
         "size = rows // devices; return index * size, (index + 1) * size",
     ]
 )

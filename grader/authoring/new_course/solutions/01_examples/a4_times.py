@@ -15,7 +15,7 @@ exercise = Exercise()
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "X": [4, 8]},
-    model="bidirectional ring, bandwidth only: V / W, W both directions of a link",
+    model="bidirectional ring, bandwidth only: V / W, with W for both directions of a link",
 )
 def gather_time(chip, I, J, X):
     """The rows of `A`, bfloat16[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} {{ chip }} chips. How long does an all-gather of
