@@ -385,7 +385,9 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
         about, line, _ = timelines(answer, asked.on)
         assert line is not None and about.schedule is not None
         (one,) = counted(line)
-        hidden = f"{one.overlapped} of {one.runs} {one.kind}s, {one.share.part:.0%} of their time"
+        hidden = (
+            f"{one.overlapped} of {points.counted(one.runs, one.kind)}; {one.share.part:.0%} of the {one.kind} time"
+        )
         rows.append(
             f"| {heading} | {size} | {show_time(line.step)} | {show_time(line.products)} | {show_time(line.idle)} "
             f"| {hidden} | {show_bytes(about.schedule.temporaries)} |"
@@ -432,12 +434,12 @@ def _shares(answer: Answered, on: str) -> tuple[str, str]:
 
     def text(timeline: Timeline | None) -> str:
         found = counted(timeline) if timeline else []
-        shares = (f"{one.share.part:.0%} of the time of {points.counted(one.runs, one.kind)}" for one in found)
+        shares = (f"{one.share.part:.0%} of the time of {points.counted(one.runs, one.kind)} overlaps" for one in found)
         return ", ".join(shares) or "no collective"
 
     by_compiler = text(line) if line else about.unreplayed or "-"
     by_compiler += (
-        f"; with sum and matmul as two kernels: {text(apart)}" if apart and text(apart) != by_compiler else ""
+        f"; with addition and matmul as two kernels: {text(apart)}" if apart and text(apart) != by_compiler else ""
     )
     return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
 
@@ -585,8 +587,8 @@ def _typical(errors: Sequence[float]) -> str:
 def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     """Describe how far the compiler's step time differs from the clock's: range and median, by dtype of the matmuls."""
     parts = [
-        f"{len(found)} rows of {what}: the compiler's step differs by {min(found):+.0%} to {max(found):+.0%}, "
-        f"the median difference is {_typical(found)}"
+        f"{len(found)} rows of {what}: the compiler's time of the step differs from the clock's "
+        f"by {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
         for what, found in errors.items()
         if found
     ]
@@ -602,7 +604,7 @@ def longer_text(longer: Mapping[str, Sequence[float]]) -> str:
         return ""
     parts = [f"{min(found):.2f} to {max(found):.2f} times on {chip}" for chip, found in longer.items()]
     first = parts[0].replace("times", "times the clock's time")
-    return f"Matmuls of the bfloat16 rows take, by the compiler's cycles, {', '.join([first, *parts[1:]])}."
+    return f"Matmuls of the bfloat16 rows take, according to the compiler, {', '.join([first, *parts[1:]])}."
 
 
 def _both(clock: int, compiler: int) -> str:

@@ -189,7 +189,7 @@ GPUS: dict[str, Gpu] = {
 
 
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
-    """Return the row of the hardware table with this name ("v5e", "TPU v5e", "h100"). A row is returned unchanged.
+    """Return the row of the hardware table with this name ("v5e", "TPU v5e", "h100"). If ``chip`` is a row, return it.
 
     Raises:
         ValueError: the table has no such row. The message suggests the nearest name.
@@ -225,8 +225,8 @@ def describe(chip: str | Chip | Gpu, figures: Container[str] | None = None) -> s
 
     Args:
         chip: the row, or its name.
-        figures: names of figures, as in the set from ``reading``. The line has only the parts that show one of these
-            figures; by default, it has all parts.
+        figures: names of figures, such as ``ici`` (bandwidth of a link) or ``bf16`` (peak rate). The line has only the
+            parts that show one of these figures; by default, it has all parts.
     """
     row = lookup(chip)
     parts = _parts_of_chip(row) if isinstance(row, Chip) else _parts_of_gpu(row)

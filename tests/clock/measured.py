@@ -10,11 +10,11 @@ from grader.clock import placed
 from grader.clock.collectives import duration
 from grader.wire.operations import Communication
 
-BOOK = "[book](https://jax-ml.github.io/scaling-book/sharding/), pop quiz 2, by profile"
-MARIN = "[marin 6736](https://github.com/marin-community/marin/issues/6736), slope over the rounds of a loop"
+BOOK = "[book](https://jax-ml.github.io/scaling-book/sharding/), pop quiz 2, time from a profile"
+MARIN = "[marin 6736](https://github.com/marin-community/marin/issues/6736), time per additional round of a loop"
 IRONWOOD = (
     "[accelerator-microbenchmarks](https://github.com/AI-Hypercomputer/accelerator-microbenchmarks/blob/main/"
-    "Ironwood/guides/collectives/all_gather.md), bytes over the published bandwidth"
+    "Ironwood/guides/collectives/all_gather.md), time from the bytes and the published bandwidth"
 )
 
 
