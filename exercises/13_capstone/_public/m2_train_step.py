@@ -35,8 +35,8 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | clipping | as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
-| sent | the forward and backward budgets of M1 together, and single numbers |
-| work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls |
+| sent | the forward and backward budgets of M1 together, and single numbers, in the dtype of x |
+| work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
 | memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
@@ -102,7 +102,7 @@ from grader.expect import expect_step_time
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=0.75, figures={'block_step': ['bf16', 'ici', 'pod'], 'block_hides_from': ['bf16', 'ici', 'ici_both']})
+exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=1.0, figures={'block_step': ['bf16', 'ici', 'pod'], 'block_hides_from': ['bf16', 'ici', 'ici_both']})
 
 
 ROWS = exercise.given(P("dp", "sp"))
@@ -215,7 +215,7 @@ def of_heads(rng, shape):
 @exercise.helper
 def near(rng, shape):
     """Draw target outputs for which ‖g‖ is between LIMIT/2 and LIMIT in most steps, and ‖g‖² is more than LIMIT."""
-    return 12 * rng.standard_normal(shape)
+    return 26 * rng.standard_normal(shape)
 
 
 @exercise.helper
@@ -258,13 +258,13 @@ CUBE = {"dp": 2, "tp": 2, "sp": 2}
 OUT = (like("params"), "loss", "norm")
 
 
-steps = exercise.call(train_step, params=params(), x=rows, y=goal, meshes=[CUBE], returns=OUT, steps=3, dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22})
+steps = exercise.call(train_step, params=params(), x=rows, y=goal, meshes=[CUBE], returns=OUT, steps=3, dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58})
 
 
 far_step = exercise.call(train_step, params=params(), x=rows, y=array("B", "T", "D", draw=far, spec=ROWS), meshes=[CUBE], returns=OUT, dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22})
 
 
-narrow = exercise.call(train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"), y=array("B", "T", "D", draw=near, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT, dims={"B": 6, "T": 22, "D": 8 * 17, "H": 26, "d": 19, "F": 46})
+narrow = exercise.call(train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"), y=array("B", "T", "D", draw=near, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT, dims={"B": 6, "T": 22, "D": 8 * 19, "H": 26, "d": 17, "F": 2 * 97})
 
 
 timed = exercise.timing(narrow, on="v5p:2x2x2", dims={"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600})
@@ -385,7 +385,7 @@ def step_norm(seen):
         expect_spec(step.out[2], P())
 
 
-@exercise.check(steps, points=0.75, public=True)
+@exercise.check(steps, points=0.5, public=True)
 def step_params(seen):
     """the parameters after each of three steps with a small gradient equal those of one device"""
     expect_parameters(seen)
@@ -432,14 +432,13 @@ def due_over(seen, itemsize, gathers, reduces):
 
 
 @exercise.helper
-def expect_sent(seen, gathers, reduces):
-    """Require at most these bytes over each axis and in all, besides single numbers."""
-    tp, sp, both = due_over(seen, 4, gathers, reduces)
-    few = 128
+def expect_sent(seen, itemsize, gathers, reduces):
+    """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    tp, sp, both = due_over(seen, itemsize, gathers, reduces)
+    few = 32 * itemsize
     expect_traffic(seen, at_most=tp + few, axis="tp")
     expect_traffic(seen, at_most=both + few, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis="sp")
-    expect_traffic(seen, at_most=tp + sp + both + 2 * few)
+    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
 
 
 @exercise.helper
@@ -479,7 +478,7 @@ def step_memory(seen):
     expect_memory(seen, at_most=most, by="program")
 
 
-@exercise.check(timed, points=0.75, public=True, after=step_same)
+@exercise.check(timed, points=0.75, public=True)
 def step_time(seen):
     """a step takes at most twice the time of its matmuls, plus the time of its collectives"""
     chip = CHIPS["v5p"]

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
@@ -54,7 +55,7 @@ def of_heads(rng, shape):
 @exercise.helper
 def near(rng, shape):
     """Draw target outputs for which ‖g‖ is between LIMIT/2 and LIMIT in most steps, and ‖g‖² is more than LIMIT."""
-    return 12 * rng.standard_normal(shape)
+    return 26 * rng.standard_normal(shape)
 
 
 @exercise.helper
@@ -90,8 +91,10 @@ CUBE = {"dp": 2, "tp": 2, "sp": 2}
 OUT = (like("params"), "loss", "norm")
 steps = exercise.call(
     train_step, params=params(), x=rows, y=goal, meshes=[CUBE], returns=OUT, steps=3,
-    dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22},
-    hidden_dims={"B": 10, "T": 6, "D": 33, "H": 42, "d": 5, "F": 26},
+    # With few positions and a large D, the K and V that a program may gather again are smaller than the excess of a
+    # needless sum, and rows are larger than K and V.
+    dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
+    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 6, "d": 2, "F": 70},
 )  # fmt: skip
 far_step = exercise.call(
     train_step, params=params(), x=rows, y=array("B", "T", "D", draw=far, spec=ROWS), meshes=[CUBE], returns=OUT,
@@ -104,11 +107,17 @@ slab = exercise.call(
     dims={"B": 2, "T": 6, "D": 10, "H": 4, "d": 3, "F": 12},
     hidden_dims={"B": 3, "T": 10, "D": 11, "H": 12, "d": 5, "F": 20},
 )  # fmt: skip
+work = exercise.call(
+    train_step, params=params(), x=rows, y=goal, meshes=[{"dp": 1, "tp": 1, "sp": 6}], returns=OUT,
+    dims={"B": 2, "T": 24, "D": 20, "H": 4, "d": 11, "F": 6},
+    hidden_dims={"B": 3, "T": 36, "D": 30, "H": 3, "d": 13, "F": 8},
+)  # fmt: skip
 narrow = exercise.call(
     train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"),
     y=array("B", "T", "D", draw=near, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT,
-    dims={"B": 6, "T": 22, "D": 8 * 17, "H": 26, "d": 19, "F": 46},
-    hidden_dims={"B": 10, "T": 26, "D": 8 * 11, "H": 34, "d": 19, "F": 58},
+    # F is large, so a matrix's gradient in float32 has more bytes than the K and V that a program may gather again.
+    dims={"B": 6, "T": 22, "D": 8 * 19, "H": 26, "d": 17, "F": 2 * 97},
+    hidden_dims={"B": 10, "T": 26, "D": 8 * 23, "H": 22, "d": 17, "F": 2 * 101},
 )  # fmt: skip
 timed = exercise.timing(
     narrow, on="v5p:2x2x2",
@@ -232,7 +241,7 @@ def step_norm(seen):
         expect_spec(step.out[2], P())
 
 
-@exercise.check(steps, points=0.75, public=True)
+@exercise.check(steps, points=0.5, public=True)
 def step_params(seen):
     """the parameters after each of three steps with a small gradient equal those of one device"""
     expect_parameters(seen)
@@ -289,20 +298,25 @@ def due_over(seen, itemsize, gathers, reduces):
 
 
 @exercise.helper
-def expect_sent(seen, gathers, reduces):
-    """Require at most these bytes over each axis and in all, besides single numbers."""
-    tp, sp, both = due_over(seen, 4, gathers, reduces)
-    few = 128
+def expect_sent(seen, itemsize, gathers, reduces):
+    """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    tp, sp, both = due_over(seen, itemsize, gathers, reduces)
+    few = 32 * itemsize
     expect_traffic(seen, at_most=tp + few, axis="tp")
     expect_traffic(seen, at_most=both + few, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis="sp")
-    expect_traffic(seen, at_most=tp + sp + both + 2 * few)
+    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
 
 
-@exercise.check(steps, points=0.5, after=step_params)
+@exercise.check(steps, points=0.25, after=step_params)
 def step_traffic(seen):
     """a step sends no more than the block's forward and backward pass, and single numbers"""
-    expect_sent(seen, 6, 4)
+    expect_sent(seen, 4, 6, 4)
+
+
+@exercise.check(narrow, points=0.25, after=[step_narrow, step_traffic])
+def step_bytes(seen):
+    """bfloat16: a step sends half of the bytes that it sends in float32"""
+    expect_sent(seen, 2, 6, 4)
 
 
 @exercise.helper
@@ -311,6 +325,17 @@ def work_of(seen):
     pass."""
     rows, _, scores, parameters = sizes_of(seen)
     return 2 * rows * (parameters / seen.dims["D"] - 2), 4 * scores * seen.dims["d"]
+
+
+@exercise.check(work, points=0.25, after=step_params)
+def step_work(seen):
+    """on sp=6 a device does at most one more forward pass of matmuls"""
+    expect_parameters(seen)
+    dense, scored = work_of(seen)
+    norms = 15 * sizes_of(seen)[0]  # a multiplication of two numbers counts as part of a matmul
+    right = 3 * (dense + scored + norms)
+    every_position = 3 * (dense + seen.mesh["sp"] * scored + norms)  # wrong: a device attends from all positions
+    expect_flops(seen, at_most=between(right, every_position, at=5.5 * (dense + scored + norms)))
 
 
 @exercise.check([narrow, timed], points=0.25, public=True, after=step_narrow)
@@ -342,7 +367,7 @@ def step_memory(seen):
     expect_memory(seen, at_most=most, by="program")
 
 
-@exercise.check(timed, points=0.75, public=True, after=step_same)
+@exercise.check(timed, points=0.75, public=True, after=[step_same, step_work])
 def step_time(seen):
     """a step takes at most twice the time of its matmuls, plus the time of its collectives"""
     chip = CHIPS["v5p"]
@@ -364,6 +389,19 @@ def finished(params, x, heads, reduce=lambda part: jax.lax.psum(part, "tp")):
     """Compute the rest of the block, after attention."""
     x = x + reduce(jnp.einsum("bthk,hkd->btd", heads, params["out"]))
     return x + reduce(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
+
+
+def gathered(a):
+    """Return K, V or q of all positions."""
+    return jax.lax.all_gather(a, "sp", axis=1, tiled=True)
+
+
+def attend_gathered(q, k, v, first=None):
+    """Return attention from the positions of q, or from position ``first`` on, to gathered keys."""
+    first = jax.lax.axis_index("sp") * q.shape[1] if first is None else first
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+    seen = jnp.arange(k.shape[1]) <= (first + jnp.arange(q.shape[1]))[:, None]
+    return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)), v)
 
 
 def with_attention(attend, **more):
@@ -517,6 +555,19 @@ def scattered_and_gathered(params, x, y, *, mesh):
         return summed[: part.size].reshape(part.shape)
 
     return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+@exercise.alternative()
+def matmuls_computed_again(params, x, y, *, mesh):
+    """A checkpoint keeps only the results of collectives, so the backward pass computes all matmuls again."""
+    names = "collective"
+
+    def attend(q, k, v):
+        return attend_gathered(q, *(checkpoint_name(gathered(a), names) for a in (k, v)))
+
+    local = with_attention(attend, reduce=lambda part: checkpoint_name(jax.lax.psum(part, "tp"), names))
+    kept = jax.checkpoint_policies.save_only_these_names(names)
+    return stepping(mesh, usual(jax.checkpoint(local, policy=kept)))(params, x, y)
 
 
 def scales_cast(params):
@@ -890,14 +941,92 @@ def rate_in_float32(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_traffic, breaks="the forward and backward budgets of M1 together")
 def one_axis_after_the_other(params, x, y, *, mesh):
-    """You summed gradients over dp and then over sp, with two all-reduces of all gradients. One all-reduce over both
-    axes sends a quarter less on four devices."""
+    """You summed a gradient over dp and then over sp, with two all-reduces. One all-reduce over both axes sends a quarter
+    less on four devices. If you cast a parameter, cast it to both axes at once."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
         return loss, jax.lax.psum(jax.lax.psum(grads, "sp"), "dp")
 
     return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+def cast_in_turn(params, names):
+    """Return the parameters, some of them cast to vary over dp and then over sp."""
+    for axis in ("dp", "sp"):
+        params = params | {name: jax.lax.pcast(params[name], axis, to="varying") for name in names}
+    return params
+
+
+@exercise.misconception(form_of=one_axis_after_the_other)
+def output_cast_in_turn(params, x, y, *, mesh):
+    """You summed a gradient over dp and then over sp, with two all-reduces. One all-reduce over both axes sends a quarter
+    less on four devices. If you cast a parameter, cast it to both axes at once."""
+    return stepping(mesh, usual(lambda params, x: on_device(cast_in_turn(params, ["out"]), x)))(params, x, y)
+
+
+@exercise.misconception(form_of=one_axis_after_the_other)
+def scales_cast_in_turn(params, x, y, *, mesh):
+    """You summed a gradient over dp and then over sp, with two all-reduces. One all-reduce over both axes sends a quarter
+    less on four devices. If you cast a parameter, cast it to both axes at once."""
+    names = ["before", "between"]
+    return stepping(mesh, usual(lambda params, x: on_device(cast_in_turn(params, names), x)))(params, x, y)
+
+
+@exercise.misconception(form_of=one_axis_after_the_other)
+def one_scale_cast_in_turn(params, x, y, *, mesh):
+    """You summed a gradient over dp and then over sp, with two all-reduces. One all-reduce over both axes sends a quarter
+    less on four devices. If you cast a parameter, cast it to both axes at once."""
+    return stepping(mesh, usual(lambda params, x: on_device(cast_in_turn(params, ["before"]), x)))(params, x, y)
+
+
+def summed_in_float32(names):
+    """Return a device's loss and the gradients; those of ``names`` are summed in float32."""
+
+    def found(params, x, y):
+        loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
+        wide = {n: g.astype(jnp.float32) if n in names else g for n, g in grads.items()}
+        return loss, {n: g.astype(x.dtype) for n, g in jax.lax.psum(wide, ("dp", "sp")).items()}
+
+    return found
+
+
+@exercise.misconception(fails=step_bytes, breaks="and single numbers, in the dtype of x")
+def gradients_summed_in_float32(params, x, y, *, mesh):
+    """With bfloat16 arguments you sum gradients in float32, which sends twice the bytes. Sum them in the dtype of x."""
+    return stepping(mesh, summed_in_float32(PARAMS), check_vma=False)(params, x, y)
+
+
+@exercise.misconception(form_of=gradients_summed_in_float32)
+def one_gradient_summed_in_float32(params, x, y, *, mesh):
+    """With bfloat16 arguments you sum gradients in float32, which sends twice the bytes. Sum them in the dtype of x."""
+    return stepping(mesh, summed_in_float32(["up"]), check_vma=False)(params, x, y)
+
+
+@exercise.misconception(fails=step_bytes)
+def rows_summed_in_float32(params, x, y, *, mesh):
+    """With bfloat16 arguments you sum rows over tp in float32, which sends twice the bytes. Sum them in the dtype of
+    x."""
+    reduce = lambda part: jax.lax.psum(part.astype(jnp.float32), "tp").astype(part.dtype)  # noqa: E731
+    return stepping(mesh, usual(with_attention(attention, reduce=reduce)))(params, x, y)
+
+
+@exercise.misconception(fails=step_work, breaks="at most one more forward pass of matmuls, also on sp=6")
+def attention_of_all_positions(params, x, y, *, mesh):
+    """You gathered q too, and every device along sp computes attention from all positions. Compute attention from the
+    device's own positions to all positions: gather K and V alone."""
+
+    @jax.checkpoint
+    def one_head(qkv):
+        return attend_gathered(*(a[:, :, None] for a in qkv), first=0)[:, :, 0]
+
+    def attend(q, k, v):
+        rows = q.shape[1]
+        heads = tuple(jnp.moveaxis(gathered(a), 2, 0) for a in (q, k, v))
+        every = jnp.moveaxis(jax.lax.map(one_head, heads), 0, 2)
+        return jax.lax.dynamic_slice_in_dim(every, jax.lax.axis_index("sp") * rows, rows, axis=1)
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
 @exercise.misconception(fails=step_traffic)
@@ -1025,7 +1154,7 @@ def no_softmax_when_large(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(fails=[step_traffic, step_same], breaks="at most one more forward pass of matmuls")
+@exercise.misconception(fails=[step_traffic, step_work, step_same], breaks="at most one more forward pass of matmuls")
 def whole_everywhere(params, x, y, *, mesh):
     """You brought all parameters, texts and positions to every device, and each does all the work. Send only what the
     budget lists, and compute only the device's own part."""
@@ -1107,6 +1236,19 @@ def nothing_when_large(params, x, y, *, mesh):
     return params, jnp.zeros((), x.dtype), jnp.zeros((), x.dtype)
 
 
+@exercise.misconception(fails=[step_work, step_memory])
+def attention_of_all_positions_at_once(params, x, y, *, mesh):
+    """You gathered q too, and every device along sp computes attention from all positions. Compute attention from the
+    device's own positions to all positions: gather K and V alone."""
+
+    def attend(q, k, v):
+        every = attend_gathered(*(gathered(a) for a in (q, k, v)), first=0)
+        rows = q.shape[1]
+        return jax.lax.dynamic_slice_in_dim(every, jax.lax.axis_index("sp") * rows, rows, axis=1)
+
+    return stepping(mesh, usual(with_attention(attend)))(params, x, y)
+
+
 @exercise.misconception(fails=step_memory, breaks="at most three arrays of its scores")
 def scores_in_float32(params, x, y, *, mesh):
     """Your scores, weights and their gradients are float32, which takes twice the memory. Keep them in the dtype of x,
@@ -1122,14 +1264,34 @@ def scores_in_float32(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
+@exercise.misconception(fails=[step_bytes, step_memory])
+def everything_in_float32(params, x, y, *, mesh):
+    """You cast the arguments to float32, so your arrays take twice the memory and you send twice the bytes. Compute in
+    the dtype of x."""
+
+    def local(params, x):
+        wide = {n: p.astype(jnp.float32) for n, p in params.items()}
+        return on_device(wide, x.astype(jnp.float32)).astype(x.dtype)
+
+    return stepping(mesh, usual(local))(params, x, y)
+
+
 @exercise.misconception(fails=[step_memory, step_time], breaks="at most the collectives' time plus twice the matmuls'")
 def six_passes(params, x, y, *, mesh):
     """You asked for the highest precision, which takes six passes for each matmul of 32-bit numbers. bfloat16 needs one
     pass."""
 
+    def wide(a, axes):
+        return jax.lax.pcast(a, axes, to="varying").astype(jnp.float32)
+
     def local(params, x):
-        wide = jax.tree.map(lambda a: a.astype(jnp.float32), params)
-        return on_device(wide, x.astype(jnp.float32)).astype(x.dtype)
+        p = {n: wide(params[n], ("dp", "sp")) for n in ("qkv", "out", "up", "down")}
+        q, k, v = jnp.einsum("btd,dchk->cbthk", wide(norm(x, params["before"]), "tp"), p["qkv"])
+        k, v = (gathered(a.astype(x.dtype)).astype(q.dtype) for a in (k, v))
+        own = jnp.einsum("bthk,hkd->btd", attend_gathered(q, k, v), p["out"])
+        x = x + jax.lax.psum(own.astype(x.dtype), "tp")
+        hidden = jax.nn.silu(wide(norm(x, params["between"]), "tp") @ p["up"])
+        return x + jax.lax.psum((hidden @ p["down"]).astype(x.dtype), "tp")
 
     with jax.default_matmul_precision("highest"):
         return stepping(mesh, usual(local))(params, x, y)
