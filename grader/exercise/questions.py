@@ -29,7 +29,9 @@ TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "
 
 @dataclass(frozen=True)
 class Scenario:
-    """The chip, mesh and arrays of one draw of a question. ``verify`` checks that the scenario of every draw can exist.
+    """The chip, mesh and arrays of a question, for one draw of its parameters.
+
+    ``verify`` checks that the chip, mesh and arrays of every draw can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.
