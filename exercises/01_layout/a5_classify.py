@@ -11,7 +11,7 @@ The sharding of two operands decides what their einsum costs. A letter that both
 ```
 
 **Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
-`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first row of this table that applies.
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the answer in the first row of this table that applies.
 
 | answer | when |
 |---|---|
@@ -92,7 +92,7 @@ how_many_shardings = None  # TODO: your answer
 # | `"illegal"` | JAX refuses it |
 # | 4 | an all-gather of one operand first |
 # | 3 | a sum over devices afterwards |
-# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
+# | 2 | first gather the operand that is cut; or, if one operand is whole, slice it and sum over devices afterwards (exercise C2) |
 # | 1 | nothing; slicing an operand that is whole is free |
 #
 # **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.

@@ -1,7 +1,7 @@
 """# C1 A matmul without communication
 
 In `A[I_X, J] · B[J, K_Y]` no axis cuts the contracting dimension `J`, over which the matmul sums. Each device holds
-whole rows of `A` and whole columns of `B`. So each device can compute its block of `C` alone.
+whole rows of `A` and whole columns of `B`. So each device can compute its block of `C` without data of other devices.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]

@@ -1,8 +1,8 @@
 """# C2 One operand cut along the contracting dimension
 
 In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every
-device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply
-and add up.
+device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply,
+and sum over devices.
 
 ```
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,

@@ -64,8 +64,8 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "First find each device's coordinates on the mesh. Then take the dimensions one by one.",
-        "Write a block's number in digits: the device's coordinate on each axis of the entry. The first digit is the most significant.",
-        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
+        "The digits of a block's number are the device's coordinates on the axes of the entry. The first digit is the most significant.",
+        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]; `at` has the device's coordinates",
     ]
 )
 def owner_slices(shape, spec, mesh_shape):

@@ -27,7 +27,7 @@ collective comes from.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| one all-gather of C over y gives C[I_X, K] | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
+| one all-gather of C over y gives C[I_X, K] | no other collective; a device sends at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
 | 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
 | Auto, Explicit: the compiler inserts the all-gather, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
@@ -43,10 +43,11 @@ sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 ## Going further
 
-**JAX.** In Explicit mode the types of the operands determine the type of each result. Where they do not, you get an
-error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
-that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default Auto
-axes, `reshard` the operands first: their types do not say how they are cut.
+**JAX.** In Explicit mode the types of the operands determine the type of each result. Where the types of the operands
+do not determine it, JAX raises an error at the line of the operation. A collective also appears where you pass
+`out_sharding`, or where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows
+the type of a value. On a mesh of your own, with the default Auto axes, `reshard` the operands first: their types do not
+say how they are cut.
 
 **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
 expensive, Manual for kernels.
@@ -67,7 +68,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
 @exercise.task(
     hints=[
         "Multiply first, then state the layout that C must have. Which layout does A @ B have before anything moves?",
-        "Write two constraints, one after the other: the layout that costs nothing, then the wanted layout.",
+        "Write two constraints, one after the other: first the layout of the product that needs no communication, then the wanted layout.",
         "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
     ]
 )
@@ -145,7 +146,7 @@ def gather_of_c_bytes(I, J, K, X, Y):
     **question,
     hints=[
         "Which shapes does each device multiply after the gather?",
-        "`B` is whole after the gather. Only x cuts the rows of the result.",
+        "`B` is whole after the gather. x cuts the rows of the result, and no axis cuts its columns.",
         "2 · (rows of a device) · J · K, with I / X rows",
     ],
 )

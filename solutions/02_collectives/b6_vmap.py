@@ -39,8 +39,9 @@ bytes along y. Then it sends 720 bytes along x, for the means of all 12 examples
 
 ## Going further
 
-`jax.vmap(f, spmd_axis_name="y")` names the axis. Without this argument the spec says that the batch is whole, although
-y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do the same work.
+`jax.vmap(f, spmd_axis_name="y")` names the axis that cuts the batch. Without this argument the spec says that the batch
+is whole, although y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do
+the same work.
 
 **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 

@@ -65,7 +65,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 
 @exercise.task(
     hints=[
-        "Write the function of one block first. Which shape must it return, so that the results fit together?",
+        "Write the function of one block first. Which shape must it return, so that the results of all devices form [X, Y]?",
         "Return one number per device, as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
         "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y').",
     ]

@@ -12,7 +12,7 @@ The sharding of two operands decides what their einsum costs. A letter that both
 ```
 
 **Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
-`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first row of this table that applies.
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the answer in the first row of this table that applies.
 
 | answer | when |
 |---|---|
@@ -50,7 +50,7 @@ The einsum of the small case computes attention scores. The table shows what eac
 | `"illegal"` | JAX refuses it |
 | 4 | an all-gather of one operand first |
 | 3 | a sum over devices afterwards |
-| 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
+| 2 | first gather the operand that is cut; or, if one operand is whole, slice it and sum over devices afterwards (exercise C2) |
 | 1 | nothing; slicing an operand that is whole is free |
 
 **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
@@ -74,9 +74,9 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Take the equation apart first: which letters are summed, which are kept? Then compare how the two operands cut each letter, at whatever position the letter is.",
+        "Take the equation apart first: which letters are summed, which are kept? Then compare how the two operands cut each letter. A letter may have different positions in the two operands.",
         "Make a dict from letter to axes for each operand. The kept letters decide case 4. The summed letters decide cases 3 and 2.",
-        "Case 4: the non-empty cuts of a kept letter differ between the operands, or one axis cuts two kept letters.",
+        "Case 4: both operands cut a kept letter and their cuts differ, or one axis cuts two kept letters.",
     ]
 )
 def classify(eq, spec_a, spec_b):
@@ -113,7 +113,7 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     hints=[
         "How many axes are in use, and which dimension does each cut?",
         "Choose j of the k axes and put them in an order. Then cut this sequence into r parts, one for each dimension. A part may be empty.",
-        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to cut an order into r parts",
+        "sum over j = 0 ... k: k! / (k − j)! orders of j axes, times C(j + r − 1, r − 1) ways to cut an order into r parts",
     ],
 )
 def how_many_shardings(r, k):

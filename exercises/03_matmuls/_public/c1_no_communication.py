@@ -2,7 +2,7 @@
 """# C1 A matmul without communication
 
 In `A[I_X, J] · B[J, K_Y]` no axis cuts the contracting dimension `J`, over which the matmul sums. Each device holds
-whole rows of `A` and whole columns of `B`. So each device can compute its block of `C` alone.
+whole rows of `A` and whole columns of `B`. So each device can compute its block of `C` without data of other devices.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]
@@ -106,9 +106,9 @@ def local_flops(seen):
     params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
     model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
     hints=[
-        "Which axes cut C, and what do the other axes do?",
+        "Which axes cut C, and what do the devices along the other axis compute?",
         "x and y cut C. The devices along z all compute the same block.",
-        "2 · (I / X) · J · (K / Y), in units of 10^9",
+        "2 · (I / X) · J · (K / Y) FLOPs, in units of 10^9",
     ],
 )
 def flops_per_device(I, J, K, X, Y, Z):

@@ -2,8 +2,8 @@
 """# C2 One operand cut along the contracting dimension
 
 In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every
-device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply
-and add up.
+device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply,
+and sum over devices.
 
 ```
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
@@ -61,8 +61,8 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 
 @exercise.task(
     hints=[
-        "What does a device lack to compute C alone?",
-        "The other columns of A: bring them with one collective, joined along dimension 1.",
+        "Which data does a device lack to compute C without the other devices?",
+        "A device lacks the other columns of A. One collective brings them and joins them along dimension 1.",
         "a = jax.lax.all_gather(a, 'x', axis=1, tiled=True), then a @ b; out_specs=P(), check_vma=False.",
     ]
 )

@@ -20,12 +20,12 @@ faster.
 | `bandwidth` | float | W, both-way bandwidth of a link, bytes/s |
 | returns | int | 1 or 2 |
 
-**Model.** A strategy takes the longer of its arithmetic and its communication, because they overlap.
+**Model.** Arithmetic and communication overlap, so a strategy takes the longer of the two times.
 
 | | arithmetic on each chip | communication |
 |---|---|---|
-| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`: V = 2·D·F bytes, V / W |
-| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`: V = 2·B·F bytes, 2·V / W |
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / W |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / W |
 
 **What is checked**
 
@@ -95,7 +95,7 @@ MODEL = "each matmul takes the longer of arithmetic and communication; on a ring
     hints=[
         "For each batch: does arithmetic or communication take longer?",
         "The gather of `W` takes the same time for both batches. The matmul of whole arrays grows with the batch: 2 · B · D · F FLOPs.",
-        "add up the longer of (FLOPs / peak rate) and (2 · D · F bytes / W), once for each batch",
+        "for each batch the longer of (FLOPs / peak rate) and (2 · D · F bytes / W); then add the two times",
     ],
 )
 def gather_first_total(chip, B, L, D, F, X):
@@ -110,7 +110,7 @@ def gather_first_total(chip, B, L, D, F, X):
     hints=[
         "For each layer: which array is all-reduced, and how wide is it?",
         "The first layer all-reduces [B, F], the second [B, D]. Each device computes 1 / X of both matmuls.",
-        "for each layer the longer of 2 · B · D · F / X FLOPs at the peak rate and 2 · (2 · B · width) / W; then add",
+        "for each layer the longer of (2 · B · D · F / X FLOPs) / (peak rate) and 2 · (2 · B · width bytes) / W; then add",
     ],
 )
 def reduce_last_total(chip, B, D, F, X):
