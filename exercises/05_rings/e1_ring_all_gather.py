@@ -89,6 +89,7 @@ ring_gather_one_way_time = None  # TODO: your answer
 # link x+ permute··permute···permute··permute···permute··permute···permute··
 # ```
 #
-# **In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own can overlap a matmul (exercise F1).
+# **In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own loop can overlap a matmul (exercise
+# F1).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -1,7 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
-both ways. Then each shard reaches you by the shorter way, after at most half a turn.
+A wire carries data in both directions at the same time, and a one-way ring leaves one direction idle. Let every shard
+travel both ways. Then each shard reaches you by the shorter way, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4

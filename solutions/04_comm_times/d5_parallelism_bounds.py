@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; the step takes the longer of the two times. Their ratio gives
-the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is
+Arithmetic and communication of a training step overlap, so a step takes the longer time. Their ratio gives the smallest
+batch, and the highest tensor-parallel degree, at which communication is fully overlapped. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -65,7 +65,7 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "You need three times: for the FLOPs of a chip, for the bytes over x, and for the bytes over y. Which axis cuts B, and which cuts F?",
-        "Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.",
+        "Forward pass: a chip computes 4·B·D·F/(X·Y) FLOPs. 4·D·F/Y bytes of weights go over MX axes, 4·B·D/X bytes of activations over MY axes.",
         "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
     ]
 )
@@ -90,7 +90,7 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 
 @exercise.function(
     hints=[
-        "Try every X. How long do the weights and the activations take, up to common factors?",
+        "Try every X. How long does it take to send the weights, and how long the activations? Leave out common factors.",
         "The forward times without the common factor 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
         "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
     ]
@@ -134,7 +134,7 @@ def fsdp_least_batch(chip, N, T):
     model=BOOK + "; M = 1",
     hints=[
         "Which time shrinks with more tensor-parallel chips, and which does not?",
-        "Arithmetic shrinks, the gather of [B, D] does not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
+        "Arithmetic shrinks, but the gather and the reduce-scatter of [B, D] do not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
         "Y is F divided by C / W",
     ],
 )
@@ -186,8 +186,8 @@ def best_fsdp_chips(B, F, N):
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
     hints=[
-        "How many FLOPs does one slice compute, and how many bytes does it send over the slow network?",
-        "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips share both.",
+        "How many FLOPs does one slice compute, and how many bytes does it send over the data-centre network?",
+        "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips divide these FLOPs and bytes among themselves.",
         "(number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
     ],
 )

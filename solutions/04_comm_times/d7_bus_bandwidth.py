@@ -68,7 +68,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Is the whole array that the ranks work on the input or the output?",
+        "Which of the two is the whole array that the ranks work on: the input or the output?",
         "S is the larger of input and output. The factor says how many times S a rank sends: see the table.",
         "With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.",
     ]
@@ -181,7 +181,7 @@ def scatter_from_bus_time(n, MB, busbw):
     model="bus bandwidth: the bytes that a rank must send, over time",
     hints=[
         "How many bytes must a rank send, compared with the bytes that come out?",
-        "The benchmark used 1 / n of the array. A rank sends (n − 1) / n of the whole array.",
+        "The benchmark counted 1 / n of the array, the bytes that come out of a rank. A rank sends (n − 1) / n of the whole array.",
         "the printed number times n; the all-reduce's number does not matter",
     ],
 )

@@ -51,7 +51,8 @@ compute k─────   k─        k─       k─        k─       k─   
 link x+ permute··permute···permute··permute···permute··permute···permute··
 ```
 
-**In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own can overlap a matmul (exercise F1).
+**In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own loop can overlap a matmul (exercise
+F1).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -119,7 +120,7 @@ def ring_gather_traffic(seen):
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
     hints=[
         "How many hops does a device make, and what does a hop send?",
-        "X − 1 hops, each with one shard of 4 · I · J / X bytes.",
+        "A device makes X − 1 hops, and sends one shard of 4 · I · J / X bytes in each.",
         "(X − 1) · (bytes of a shard)",
     ],
 )

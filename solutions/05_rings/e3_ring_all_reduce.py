@@ -78,7 +78,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P(),
     hints=[
         "Which two collectives, one after the other, make an all-reduce? You have built both.",
-        "In phase 1 each device has one running sum, for N - 1 hops. In phase 2 pass the finished chunks on and put each into its slot.",
+        "Phase 1 has N - 1 hops, and in each of them a device sends one running sum. In phase 2 pass the finished chunks on and put each into its slot.",
         "After phase 1 device i holds chunk i: out = zeros.at[me].set(acc). Then continue as in the all-gather.",
     ],
 )
@@ -159,7 +159,7 @@ def ring_reduce_total_bytes(I, J, X):
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
     hints=[
         "Which two collectives follow each other?",
-        "An all-reduce is a reduce-scatter and an all-gather, here one way: 2 · (X − 1) hops of a chunk.",
+        "An all-reduce is a reduce-scatter and an all-gather. Here each goes one way round: 2 · (X − 1) hops of a chunk in all.",
         "2 · (X − 1) · (2 · I · J / X) / W1",
     ],
 )

@@ -1,7 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
-both ways. Then each shard reaches you by the shorter way, after at most half a turn.
+A wire carries data in both directions at the same time, and a one-way ring leaves one direction idle. Let every shard
+travel both ways. Then each shard reaches you by the shorter way, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -80,7 +80,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P(),
     hints=[
-        "Run two rings at once, one each way. After how many rounds have they brought everything?",
+        "Run two rings at the same time, one each way. After how many rounds have they brought every shard?",
         "Run N // 2 rounds and fill the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?",
         "Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.",
     ],
@@ -142,7 +142,7 @@ def bidi_gather_rounds(seen):
     model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
     hints=[
         "How many rounds are needed if shards travel both ways?",
-        "⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
+        "The gather takes ⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
         "⌊X / 2⌋ · (2 · I · J / X) / W1",
     ],
 )

@@ -87,7 +87,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, extens
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F1 at once, each with half of the shard. Which rows of W does each half need in hop t?",
+        "Run two rings of F1 at the same time, each with half of the shard. Which rows of W does each half need in hop t?",
         "Split your rows of A. In each hop the upper half goes to the next device and needs block me - hop of W's rows. The lower half goes back and needs block me + hop.",
         "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); at the end join the two results",
     ],
@@ -110,7 +110,7 @@ def both_ways_ag_matmul(a, w):
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F2 at once: one half of each block's sum goes to its owner one way, and the other half the other way.",
+        "Run two rings of F2 at the same time: one half of each block's sum goes to its owner one way, and the other half the other way.",
         "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
         "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise with back and me + 1 + hop",
     ],

@@ -6,7 +6,7 @@ per-device function. The result depends on the type of w:
 | mode | type of w | `jax.grad` of a device's loss |
 |---|---|---|
 | `check_vma=False` | unknown | gradient of the device's own loss |
-| `check_vma=True` | equal on all devices | already **summed** over the devices |
+| `check_vma=True` | equal on all devices | sum of these gradients, already **summed** over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
 Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that

@@ -73,7 +73,11 @@ def all_gather_body(a, *, dim):
 
 @exercise.body(
     out_specs=P(),
-    hints=["Which function of jax.lax adds the blocks of all devices?", "Use the function for a parallel sum over a mesh axis.", "jax.lax.psum(a, 'x')"],
+    hints=[
+        "Which function of jax.lax adds the blocks of all devices?",
+        "Use the function for a parallel sum over a mesh axis.",
+        "jax.lax.psum(a, 'x')",
+    ],
 )
 def all_reduce_body(a):
     """Return the sum [I, J] of the partial sums [I, J] on all devices of x."""
