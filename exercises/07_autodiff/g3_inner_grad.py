@@ -15,9 +15,9 @@ cast is a psum.
 ```
            x0      x1      x2      x3       rows of their own
             |       |       |       |
-            1       2       3       6       own gradients    VMA off: here
+            1       2       3       6       own gradients (check_vma=False)
             +-------+---+---+-------+
-                       12                   their sum        VMA on: here
+                       12                   their sum (check_vma=True)
                         |
                         3                   their mean: the task
 ```
@@ -29,7 +29,7 @@ it gets.
 |---|---|
 | `grad_vma_off` | False |
 | `grad_vma_on` | True |
-| `grad_in_both` | right in both modes |
+| `grad_in_both` | False and True: right in both modes |
 
 | | shape on one device | layout |
 |---|---|---|

@@ -38,8 +38,8 @@ say how they are cut. In this mode a constraint to another layout is an error: u
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
-sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. If the compiler
+gathers `B`, each device sends its block [32, 20], 2560 bytes, and then spends 15,360 FLOPs.
 
 ## Going further
 

@@ -15,8 +15,8 @@ each device has a part of the gradient of x, because every device used x.
 |---|---|---|---|
 | `f(x)` | return x | all-reduce the cotangent | False |
 | `g(y)` | all-reduce y | return the cotangent | False |
-| `block_by_hand` | `tanh(x @ w_in) @ w_out` by f and g | its gradients | False |
-| `block_by_types` | the same block by a *cast* and `psum` | JAX derives the gradients | True |
+| `block_by_hand` | `tanh(x @ w_in) @ w_out` with f and g | its gradients | False |
+| `block_by_types` | the same block with a *cast* and `psum` | JAX derives the gradients | True |
 
 | | shape on one device | layout |
 |---|---|---|

@@ -17,14 +17,14 @@ The sharding of two operands decides what their einsum costs. A letter that both
 | answer | when |
 |---|---|
 | `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters |
-| 4 | an axis would cut two letters of the output; or both operands cut a kept letter, in different ways |
-| 3 | both operands cut a summed letter in the same way |
-| 2 | one operand cuts a summed letter, or both cut it in different ways |
+| 4 | an axis would cut two letters of the output; or a kept letter is cut in both operands, in different ways |
+| 3 | a summed letter is cut in both operands, in the same way |
+| 2 | a summed letter is cut in only one operand, or in both in different ways |
 | 1 | none of these |
 
-*In the same way* means that both operands have the same axes in the same order. If only one operand cuts a kept letter,
-that is no reason for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The
-given `axes_of` returns the axes of an entry as a tuple.
+*In the same way* means by the same axes in the same order. A kept letter that is cut in only one operand is no reason
+for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of`
+returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -37,9 +37,9 @@ given `axes_of` returns the axes of an entry as a tuple.
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both operands cut b in the same way. But
-y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With `P("x", None, "y")`
-for both operands it is case 1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. x cuts b in both operands, in the same
+way. But y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With
+`P("x", None, "y")` for both operands it is case 1.
 
 ## Going further
 
@@ -74,9 +74,9 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Take the equation apart first: which letters are summed, which are kept? Then compare how the two operands cut each letter. A letter may have different positions in the two operands.",
+        "Take the equation apart first: which letters are summed, which are kept? Then compare how each letter is cut in the two operands. A letter may have different positions in the two operands.",
         "Make a dict from letter to axes for each operand. The kept letters decide case 4. The summed letters decide cases 3 and 2.",
-        "Case 4: both operands cut a kept letter and their cuts differ, or one axis cuts two kept letters.",
+        "Case 4: a kept letter is cut in both operands, but by different axes or in a different order; or one axis cuts two kept letters.",
     ]
 )
 def classify(eq, spec_a, spec_b):

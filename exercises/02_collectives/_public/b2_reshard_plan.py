@@ -28,7 +28,7 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | it sends at most the bytes of the cheapest plan that uses every axis at most once |
 
 Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
 `run_plan` returns the layout at the end of a plan, and the bytes that each device sends.

@@ -13,11 +13,11 @@ number of rings that carry these bytes at the same time.
    y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
-| over | before → after | V | n | passes |
+| over | before → after | V | n | time |
 |---|---|---|---|---|
-| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | 1 |
-| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | 1 |
-| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2 |
+| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | V / W |
+| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | V / (2·W) |
+| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2·V / W |
 
 **Write** `axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth)`. It returns seconds.
 
