@@ -128,9 +128,9 @@ question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288]
     model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes",
     **question,
     hints=[
-        "How large is the block that travels, and how often does a device send one?",
+        "How large is the block that travels, and how many blocks does a device send?",
         "A block of `C[I_X, K_Y]` has 4 · I · K / (X · Y) bytes. A one-way ring sends one block in each step.",
-        "bytes of the block, times Y − 1 steps",
+        "bytes that a device sends = (bytes of the block) · (Y − 1) steps",
     ],
 )
 def gather_of_c_bytes(I, J, K, X, Y):
@@ -147,7 +147,7 @@ def gather_of_c_bytes(I, J, K, X, Y):
     hints=[
         "Which shapes does each device multiply after the gather?",
         "`B` is whole after the gather. x cuts the rows of the result, and no axis cuts its columns.",
-        "2 · (rows of a device) · J · K, with I / X rows",
+        "FLOPs of a device = 2 · (I / X) rows · J · K",
     ],
 )
 def flops_of_one_constraint(I, J, K, X, Y):

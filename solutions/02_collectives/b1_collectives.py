@@ -117,7 +117,7 @@ def all_to_all_body(a):
     hints=[
         "Does every byte go to every device, as in an all-gather?",
         "In an all-to-all each byte goes to one device only. On a ring that sends in both directions the mean distance is a quarter of the ring.",
-        "a quarter of the all-gather's V / W, with V = 2 · I · J bytes",
+        "a quarter of the all-gather's time V / W, with V = 2 · I · J bytes",
     ],
 )
 def all_to_all_on_ring(chip, I, J, X):

@@ -90,7 +90,7 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
 @exercise.function(
     hints=[
-        "Take one axis of the mesh at a time: what does it cut in src, and what in dst? Then think about the order of the steps.",
+        "Take one axis of the mesh at a time: which dimension does it cut in src, and which in dst? Then think about the order of the steps.",
         "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of the others: take the cheapest.",
         "Of all itertools.permutations(steps) for which run_plan raises no ValueError, take the one with the fewest bytes.",
     ]

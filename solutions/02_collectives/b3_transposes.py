@@ -134,7 +134,7 @@ def shift_t(y):
     hints=[
         "Which collective is the transpose of an all-gather?",
         "The transpose is a reduce-scatter of the cotangent of all of W. This cotangent has 4 bytes per number.",
-        "bytes of the float32 cotangent, times (X − 1) / X",
+        "bytes that a device sends = (bytes of the float32 cotangent) · (X − 1) / X",
     ],
 )
 def fsdp_backward_bytes(D, F, X):

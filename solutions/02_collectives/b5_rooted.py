@@ -120,7 +120,7 @@ def rooted_reduce(a, *, root):
     hints=[
         "How many bytes does the masked all-reduce send, although all blocks but one are zeros?",
         "A masked all-reduce costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
-        "2 · V / W with V = 2 · I · K bytes",
+        "time = 2 · V / W with V = 2 · I · K bytes",
     ],
 )
 def rooted_broadcast_time(chip, I, K, X):
@@ -137,7 +137,7 @@ def rooted_broadcast_time(chip, I, K, X):
     hints=[
         "How many chunks does one device send, and how many bytes has a chunk?",
         "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of the block's bytes.",
-        "X devices · (X − 1) hops · 4 · I · K / X bytes",
+        "bytes of all devices = X devices · (X − 1) hops · (4 · I · K / X bytes in a chunk)",
     ],
 )
 def rooted_scatter_bytes(I, K, X):

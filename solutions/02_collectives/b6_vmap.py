@@ -130,7 +130,7 @@ def centre_batch_traffic(seen):
     hints=[
         "Along which axis is the batch gathered, and which part of the array does each ring hold?",
         "The gather goes over y. Each ring along y holds one block of rows, so V is not the whole array.",
-        "V / W with V = (bytes of the whole array) / X",
+        "time = V / W with V = (bytes of the whole array) / X",
     ],
 )
 def batch_gather_time(chip, B, I, J, X, Y):

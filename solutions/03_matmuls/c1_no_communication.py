@@ -55,7 +55,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 
 @exercise.task(
     hints=[
-        "Which rows of A and which columns of B does one element of C need? Which device holds them?",
+        "Which row of A and which column of B does one element of C need? Which devices hold this row and this column?",
         "The matmul of the two local blocks is the local block of C.",
         "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)",
     ]
@@ -120,7 +120,7 @@ def local_flops(seen):
     hints=[
         "Which axes cut C, and what do the devices along the other axis compute?",
         "x and y cut C. The devices along z all compute the same block.",
-        "2 · (I / X) · J · (K / Y) FLOPs, in units of 10^9",
+        "FLOPs of a device = 2 · (I / X) · J · (K / Y), in units of 10^9",
     ],
 )
 def flops_per_device(I, J, K, X, Y, Z):

@@ -148,9 +148,9 @@ def keep_columns_budget(seen):
     params={"chip": ["v4p", "v5p"], "I": [2048, 12288], "J": [4096, 7168], "K": [3072, 10240], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
-        "Which two operands can you gather?",
+        "Which operands can you gather, and how many bytes does each gather move?",
         "Gathering `A` moves I · J numbers, and gathering `B` moves J · K numbers. Gather the smaller operand.",
-        "V / W with V = 2 bytes · J · (the smaller of I and K)",
+        "time = V / W with V = 2 bytes · J · (the smaller of I and K)",
     ],
 )
 def cheaper_gather_time(chip, I, J, K, X):

@@ -120,7 +120,7 @@ question = {
     hints=[
         "Which part of A does one ring along x gather?",
         "y cuts the columns, so each ring gathers only its own part of the columns.",
-        "V / W with V = 2 · I · J / Y bytes",
+        "time = V / W with V = 2 · I · J / Y bytes",
     ],
 )
 def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
@@ -135,7 +135,7 @@ def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
     hints=[
         "How many links of a chip work at the same time?",
         "A chip's rings along x and y each carry half of the bytes. z cuts the columns before the collective.",
-        "V / (2 · W) with V = 4 · I · J / Z bytes",
+        "time = V / (2 · W) with V = 4 · I · J / Z bytes",
     ],
 )
 def gather_two_axes_time(chip, X, Y, Z, I, J):
@@ -150,7 +150,7 @@ def gather_two_axes_time(chip, X, Y, Z, I, J):
     hints=[
         "Which part of C do the devices of one ring along z add up?",
         "x and y cut C, so the devices of a ring along z add up one block of C, with I / X rows and J / Y columns.",
-        "an all-reduce on one ring: 2 · V / W with V = 4 · I · J / (X · Y) bytes",
+        "time of an all-reduce on one ring = 2 · V / W with V = 4 · I · J / (X · Y) bytes",
     ],
 )
 def reduce_cut_elsewhere_time(chip, X, Y, Z, I, J):

@@ -72,7 +72,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Compute two times: one as if the array had no bytes, one as if hops had no latency.",
+        "Compute two times: one as if the array had no bytes, and one as if hops had no latency.",
         "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 per ring, 1 per line.",
         "total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)",
     ]
@@ -128,7 +128,7 @@ def one_after_the_other(arrays, sizes, chip, topology="ring"):
     hints=[
         "For each array: does the number of hops or the number of bytes set the time?",
         "First find out whether the axis is a ring or a line. For one array the hops set the time, for the other array the bytes do.",
-        "for each array, on a ring the longer of ⌊N / 2⌋ us and V / W, on a line the longer of N − 1 us and (N − 1) / N · V / W1",
+        "time = for each array, on a ring the longer of ⌊N / 2⌋ us and V / W, on a line the longer of N − 1 us and (N − 1) / N · V / W1; then add",
     ],
 )
 def tiny_gather_time(chip, N, R, L, C):
@@ -150,7 +150,7 @@ def tiny_gather_time(chip, N, R, L, C):
     hints=[
         "How far is the farthest chip when two axes are rings?",
         "A shard crosses half of each ring. Two rings carry the bytes at the same time.",
-        "for each array the longer of ⌊X / 2⌋ + ⌊Y / 2⌋ us and V / (2 · W); then add",
+        "time = for each array the longer of ⌊X / 2⌋ + ⌊Y / 2⌋ us and V / (2 · W); then add",
     ],
 )  # fmt: skip
 def two_rings_tiny_time(chip, X, Y, R, L, C):
@@ -167,7 +167,7 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
     hints=[
         "At which size do the two times become equal?",
-        "Write both times as formulas, that of the hops and that of the bytes, and set them equal.",
+        "Write the time of the hops and the time of the bytes as formulas, and set them equal.",
         "V = N / 2 · 1 us · W",
     ],
 )

@@ -67,7 +67,7 @@ exercise = Exercise(stars=2)
     hints=[
         "How many chunks does the busiest wire carry, and how large is a chunk?",
         "On a line the middle wire carries the most chunks, because every chip on its left sends to every chip on its right. A wire of a ring carries half as many chunks.",
-        "Bytes on the busiest wire of an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes). Take the largest.",
+        "The busiest wire of an axis of n carries chunks(n) * share / n**2 bytes, with share = bytes * n / math.prod(sizes). The axis with the most bytes counts.",
     ]
 )
 def exchange_time(bytes, sizes, network, one_way_bandwidth):
@@ -101,7 +101,7 @@ ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
     hints=[
         "How far does a byte travel on a ring, on average?",
         "On average a byte travels a quarter of the ring, half as far as to the farthest chip. The question's model already contains this quarter, so V is the whole array.",
-        "V / (4 · W) with V = 2 · I · J bytes",
+        "time = V / (4 · W) with V = 2 · I · J bytes",
     ],
 )
 def ring_exchange_time(chip, N, I, J):
@@ -138,7 +138,7 @@ def line_exchange_time(chip, X, Y, I, J):
     hints=[
         "How many chunks does a GPU send, and how many of its chunks stay?",
         "A GPU sends N − 1 chunks at its own egress bandwidth, one to each other GPU of the collective.",
-        "(N − 1) · V / N² / egress with V = 2 · I · J bytes",
+        "time = (N − 1) chunks · (V / N² bytes in a chunk) / egress with V = 2 · I · J bytes",
     ],
 )  # fmt: skip
 def switch_exchange_time(chip, N, I, J):
@@ -157,7 +157,7 @@ def switch_exchange_time(chip, N, I, J):
     hints=[
         "Which of the two axes is the bottleneck?",
         "The longer axis is the bottleneck: chunks travel farther along it. Each ring along it moves a part of the array.",
-        "V · Y / (4 · X · Y · W) with V = 2 · I · J bytes; y is the longer axis",
+        "time = V · Y / (4 · X · Y · W) with V = 2 · I · J bytes; y is the longer axis",
     ],
 )  # fmt: skip
 def torus_exchange_time(chip, X, Y, I, J):

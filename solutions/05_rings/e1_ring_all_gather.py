@@ -121,7 +121,7 @@ def ring_gather_traffic(seen):
     hints=[
         "How many hops does a device make, and what does a hop send?",
         "A device makes X − 1 hops, and sends one shard of 4 · I · J / X bytes in each.",
-        "(X − 1) · (bytes of a shard)",
+        "bytes that a device sends = (X − 1) hops · (bytes of a shard)",
     ],
 )
 def ring_gather_bytes(I, J, X):
@@ -137,8 +137,8 @@ def ring_gather_bytes(I, J, X):
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
     hints=[
         "Which bandwidth does a one-way ring have?",
-        "Only one direction of each link carries data: W1, half of W. There are X − 1 hops of a shard.",
-        "(X − 1) · (2 · I · J / X) / W1",
+        "Only one direction of each link carries data: W1, half of W. There are X − 1 hops, each with one shard.",
+        "time = (X − 1) hops · (2 · I · J / X bytes in a shard) / W1",
     ],
 )
 def ring_gather_one_way_time(chip, I, J, X):

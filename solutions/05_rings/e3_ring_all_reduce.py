@@ -143,7 +143,7 @@ def ring_reduce_traffic(seen):
     hints=[
         "How many hops does one device make in the two phases?",
         "A device makes X − 1 hops in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
-        "2 · (X − 1) · (bytes of the whole float32 array)",
+        "bytes of all devices = 2 · (X − 1) · (bytes of the whole float32 array)",
     ],
 )
 def ring_reduce_total_bytes(I, J, X):
@@ -160,7 +160,7 @@ def ring_reduce_total_bytes(I, J, X):
     hints=[
         "Which two collectives follow each other?",
         "An all-reduce is a reduce-scatter and an all-gather. Here each goes one way round: 2 · (X − 1) hops of a chunk in all.",
-        "2 · (X − 1) · (2 · I · J / X) / W1",
+        "time = 2 · (X − 1) hops · (2 · I · J / X bytes in a chunk) / W1",
     ],
 )
 def ring_reduce_one_way_time(chip, I, J, X):

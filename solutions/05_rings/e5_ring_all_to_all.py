@@ -137,7 +137,7 @@ def ring_trade_chunk_hops(seen):
     hints=[
         "How many wires does a chunk pass on its way?",
         "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last X − 1. A chunk has 1 / X² of the array's bytes.",
-        "(1 + 2 + ... + (X − 1)) chunks from each device",
+        "bytes that a device sends = (1 + 2 + ... + (X − 1)) · (bytes of a chunk)",
     ],
 )
 def ring_trade_bytes(I, J, X):
@@ -154,7 +154,7 @@ def ring_trade_bytes(I, J, X):
     hints=[
         "How many bytes does each link carry in one direction?",
         "Each device sends X · (X − 1) / 2 chunks, its own and those that it passes on. A chunk has 2 · I · J / X² bytes.",
-        "(bytes of X · (X − 1) / 2 chunks) / W1",
+        "time = (bytes of X · (X − 1) / 2 chunks) / W1",
     ],
 )
 def ring_trade_time(chip, I, J, X):

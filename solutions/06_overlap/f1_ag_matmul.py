@@ -162,7 +162,7 @@ narrow = exercise.timing(
     hints=[
         "Which block travels, and how many hops does it make?",
         "The shard of A travels: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
-        "(Y − 1) · 2 bytes · (B / X) · (D / Y)",
+        "bytes that a device sends = (Y − 1) hops · 2 bytes · (B / X) rows · (D / Y) columns",
     ],
 )
 def ag_matmul_bytes(B, D, X, Y):
@@ -198,7 +198,7 @@ def hop_and_product(chip, B, D, F, Y):
     hints=[
         "For each W: does a hop or a matmul take longer?",
         "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and no hop runs beside the last matmul.",
-        "for each W: (Y − 1) times the longer of hop and matmul, plus one matmul; a hop is 2 · B · D / Y bytes over W1",
+        "time = for each W (Y − 1) times the longer of hop and matmul, plus one matmul; a hop takes (2 · B · D / Y bytes) / W1",
     ],
 )  # fmt: skip
 def ag_matmul_time(chip, B, D, F, G, Y):

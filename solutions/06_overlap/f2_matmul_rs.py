@@ -142,7 +142,7 @@ narrow = exercise.timing(
     hints=[
         "Which array travels, and in which dtype?",
         "The running sum of one block of the result travels: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
-        "(Y − 1) · 4 bytes · (B / X) · (D / Y)",
+        "bytes that a device sends = (Y − 1) hops · 4 bytes · (B / X) rows · (D / Y) columns",
     ],
 )
 def matmul_rs_bytes(B, F, D, X, Y):
@@ -180,7 +180,7 @@ def hop_and_product(chip, B, F, D, Y):
     hints=[
         "How long does each of the two programs take for one matmul?",
         "The time without overlap: Y block matmuls, then (Y − 1) / Y · V / W. With overlap: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "for both matmuls subtract the time with overlap from the time without; then add the two differences",
+        "For each of the two matmuls subtract the time with overlap from the time without overlap. Then add the two differences.",
     ],
 )  # fmt: skip
 def matmul_rs_time_saved(chip, B, F, G, D, Y):

@@ -141,7 +141,7 @@ HALVES = "half of a block goes each way; a hop takes its bytes / W1, one directi
     hints=[
         "Which part of a shard does one direction carry?",
         "One direction carries half of a shard in each of Y − 1 hops.",
-        "(Y − 1) · 2 bytes · (B / X) · (D / Y) / 2",
+        "bytes in one direction = (Y − 1) hops · 2 bytes · (B / X) · (D / Y) / 2",
     ],
 )
 def both_ways_bytes(B, D, X, Y):
@@ -180,7 +180,7 @@ def hop_and_products(chip, B, D, F, Y):
     hints=[
         "By how much does a round become shorter, for each W?",
         "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; if you go both ways, the hop is half as long.",
-        "for each W: (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
+        "time saved = for each W (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
     ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):

@@ -126,7 +126,7 @@ def grad_in_both(w, rows, targets):
     hints=[
         "Which operation combines w with a varying array, and what is the dtype of w there?",
         "JAX casts to varying after the conversion, so the transpose of the cast is an all-reduce of bfloat16.",
-        "2 * (X - 1) / X * 2 * D * F",
+        "bytes that a device sends = 2 * (X - 1) / X * (2 * D * F)",
     ],
 )
 def inner_grad_bytes(D, F, X):

@@ -101,7 +101,7 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     hints=[
         "How many all-reduces of the whole gradient does each of the two programs run in a step?",
         "One program runs M all-reduces, and the other runs 1. Each all-reduce has 4 bytes for every parameter.",
-        "(M - 1) * 2 * 4 * G * 1e6 / W",
+        "time saved = (M - 1) * 2 * (4 * G * 1e6 bytes) / W",
     ],
 )
 def accumulated_saving(chip, G, X, M):

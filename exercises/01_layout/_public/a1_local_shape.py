@@ -55,7 +55,7 @@ exercise = Exercise(stars=1, hidden_points=0.5, figures={'local_load_time': ['hb
     hints=[
         "Go through the dimensions and the entries together. Which axes of the mesh cut no dimension?",
         "Turn each entry (None, an axis or a tuple of axes) into a tuple of axes. Divide the dimension by the size of each axis in the tuple.",
-        "for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]",
+        "For each axis of the tuple: raise ValueError if local[dim] % mesh_shape[axis] is not 0; then local[dim] //= mesh_shape[axis].",
     ]
 )
 def local_shape(shape, spec, mesh_shape):

@@ -57,7 +57,7 @@ exercise = Exercise(stars=1, hidden_points=0.5)
 @exercise.function(
     hints=[
         "How many devices does the mesh have, and what does each of them hold?",
-        "Divide the bytes of the whole array by the sizes of all axes that the spec names. For the total, count every device.",
+        "Divide the bytes of the whole array by the size of each axis that the spec names. For the total, count every device.",
         "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the bytes of one number.",
     ]
 )
@@ -96,7 +96,7 @@ def memory_copies(seen):
     hints=[
         "How many chips hold the same block?",
         "y and z do not cut `W`, so each block has Y · Z copies.",
-        "bytes of the whole array in bfloat16, times the number of copies",
+        "bytes on all chips = (bytes of the whole array in bfloat16) · (number of copies)",
     ],
 )
 def weights_in_all(I, J, X, Y, Z):
@@ -113,7 +113,7 @@ def weights_in_all(I, J, X, Y, Z):
     hints=[
         "Where does each call put the array?",
         "`jnp.asarray` uses one device. `P()` on a mesh puts a whole copy on each device of the mesh.",
-        "(bytes of one copy) · (1 + number of chips)",
+        "bytes of a and b = (bytes of one copy) · (1 + number of chips)",
     ],
 )
 def placed_and_unplaced(I, J, X, Y):

@@ -96,7 +96,7 @@ def classify(eq, spec_a, spec_b):
     hints=[
         "Which dimensions does the partial sum have, and which of them are cut?",
         "J is summed and is not a dimension of C. The partial sum is C's block: x cuts I, z cuts K.",
-        "4 · (I / X) · (K / Z)",
+        "bytes of the partial sum = 4 bytes · (I / X) rows · (K / Z) columns",
     ],
 )
 def partial_sum_bytes(I, J, K, X, Y, Z):
@@ -113,7 +113,7 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     hints=[
         "How many axes are in use, and which dimension does each cut?",
         "Choose j of the k axes and put them in an order. Then cut this sequence into r parts, one for each dimension. A part may be empty.",
-        "sum over j = 0 ... k: k! / (k − j)! orders of j axes, times C(j + r − 1, r − 1) ways to cut an order into r parts",
+        "For each j from 0 to k: k! / (k − j)! orders of j axes · C(j + r − 1, r − 1) ways to cut an order into r parts. Add these numbers.",
     ],
 )
 def how_many_shardings(r, k):

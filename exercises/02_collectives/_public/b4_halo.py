@@ -118,7 +118,7 @@ def stencil_value(seen):
     hints=[
         "To how many neighbours does a device send, and how many rows to each?",
         "Each device sends w rows up and w rows down. The number of devices does not matter.",
-        "2 neighbours · w rows · D numbers · 4 bytes",
+        "bytes that a device sends = 2 neighbours · w rows · D numbers in a row · 4 bytes",
     ],
 )
 def halo_bytes(N, D, X, w):

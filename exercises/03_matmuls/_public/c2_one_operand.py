@@ -127,7 +127,7 @@ question = {
     hints=[
         "Which array does the collective move, and how large is it when it is whole?",
         "`matmul_gather_first` all-gathers `A`, bfloat16[I, J].",
-        "V / W with V = 2 · I · J bytes and W the both-way bandwidth",
+        "time = V / W with V = 2 · I · J bytes and W the both-way bandwidth",
     ],
 )
 def gather_first_time(chip, I, J, K, X):
@@ -141,7 +141,7 @@ def gather_first_time(chip, I, J, K, X):
     hints=[
         "Which array does the collective of `matmul_slice_first` move?",
         "`matmul_slice_first` all-reduces `C`, bfloat16[I, K]: a reduce-scatter and an all-gather.",
-        "2 · V / W with V the bytes of `C` in bfloat16",
+        "time = 2 · V / W with V the bytes of `C` in bfloat16",
     ],
 )
 def slice_first_time(chip, I, J, K, X):

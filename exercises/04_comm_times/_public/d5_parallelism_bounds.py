@@ -113,7 +113,7 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     hints=[
         "What grows with the batch: arithmetic or communication?",
         "Only arithmetic grows. At the smallest such batch a chip's matmul of its own tokens takes as long as the gather over three axes.",
-        "N · C / (3 · W)",
+        "tokens in the batch = N · C / (3 · W)",
     ],
 )
 def fsdp_least_batch(chip, N, T):
@@ -130,7 +130,7 @@ def fsdp_least_batch(chip, N, T):
     hints=[
         "Which time shrinks with more tensor-parallel chips, and which does not?",
         "Arithmetic shrinks, but the gather and the reduce-scatter of [B, D] do not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
-        "Y is F divided by C / W",
+        "Y is F divided by (C / W)",
     ],
 )
 def tensor_most_chips(chip, D, F):
@@ -146,8 +146,8 @@ def tensor_most_chips(chip, D, F):
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
     hints=[
         "At the best X and Y both collectives take equally long. How long does each take, per token?",
-        "Set the weights' time over two axes and the activations' time over one equal to the arithmetic, and multiply the two equations.",
-        "(C / W)² / (2 · F)",
+        "Set the time of the weights over two axes equal to the arithmetic time, and the time of the activations over one axis too. Multiply the two equations.",
+        "tokens per chip = (C / W)² / (2 · F)",
     ],
 )
 def mixed_least_batch(chip, N, F):
@@ -183,7 +183,7 @@ def best_fsdp_chips(B, F, N):
     hints=[
         "How many FLOPs does one slice compute, and how many bytes does it send over the data-centre network?",
         "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips divide these FLOPs and bytes among themselves.",
-        "(number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
+        "tokens in the batch = (number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
     ],
 )
 def dcn_least_batch(chip, dcn, P, n):

@@ -87,7 +87,7 @@ def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences,
     hints=[
         "What does one step read from HBM, and what does it compute?",
         "Each step reads the cache. Reading weights and computing with them overlap, so the longer of the two counts.",
-        "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with hbm and flops of all chips together.",
+        "time = cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with hbm and flops of all chips together.",
     ]
 )
 def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
@@ -109,7 +109,7 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     hints=[
         "How many bytes does one parameter need?",
         "With bfloat16 weights, a parameter needs 2 + 4 + 4 bytes. If all is in float32, it needs four numbers of 4 bytes.",
-        "parameters · bytes per parameter / N",
+        "bytes on one chip = parameters · (bytes per parameter) / N",
     ],
 )
 def state_per_chip(P, N, kept):
@@ -127,7 +127,7 @@ def state_per_chip(P, N, kept):
     hints=[
         "What does the cache hold for each token?",
         "The cache holds keys and values of only the KV heads, in each layer.",
-        "2 (keys and values) · layers · KV heads · 128 · 2 bytes, for each token of each sequence",
+        "bytes = 2 (keys and values) · layers · KV heads · 128 numbers · 2 bytes, for each token of each sequence",
     ],
 )
 def cache_of_batch(L, H, K, T, B):
@@ -144,7 +144,7 @@ def cache_of_batch(L, H, K, T, B):
     hints=[
         "Which parts of a step read memory, and which of them grow with the batch?",
         "Attention reads the cache of every sequence. The weights are read once, at the same time as the arithmetic of 2 FLOPs per parameter and sequence.",
-        "for each step: (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
+        "time of a step = (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
     ],
 )
 def decode_step(chip, P, N, T, B, L, kB):

@@ -77,7 +77,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P("x"),
     hints=[
         "A sum travels, not a shard. What do you do with the sum before you send it on?",
-        "Start with your chunk for the device before you. Then, N - 1 times, hop and add to the sum that arrived your own chunk of the same number.",
+        "Start with your chunk for the device before you. Then, N - 1 times, send the sum on. When the sum for another chunk arrives, add your own part of that chunk to it.",
         "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
     ],
 )
@@ -110,7 +110,7 @@ def ring_scatter_hops(seen):
     hints=[
         "How many bytes does one hop carry?",
         "A hop carries a chunk of the partial sum, 1 / X of its bytes. There are X − 1 hops, all in one direction.",
-        "(X − 1) · (2 · I · J / X) / W1",
+        "time = (X − 1) hops · (2 · I · J / X bytes in a chunk) / W1",
     ],
 )
 def ring_scatter_one_way_time(chip, I, J, X):
@@ -128,7 +128,7 @@ def ring_scatter_one_way_time(chip, I, J, X):
     hints=[
         "For each array: does a hop take 1 us, or longer?",
         "Compare 1 us with the bytes of a chunk over W1. All hops of one array take equally long.",
-        "for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+        "time = for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
     ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):

@@ -117,7 +117,7 @@ def bidi_gather_traffic(seen):
     hints=[
         "How many rounds are needed if shards travel both ways?",
         "The gather takes ⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
-        "⌊X / 2⌋ · (2 · I · J / X) / W1",
+        "time = ⌊X / 2⌋ rounds · (2 · I · J / X bytes in a shard) / W1",
     ],
 )
 def bidi_gather_time(chip, I, J, X):
@@ -133,8 +133,8 @@ def bidi_gather_time(chip, I, J, X):
     model="a round takes the longer of 1 us and the bytes of a shard / W1",
     hints=[
         "How many rounds does each of the two programs have?",
-        "One way: X − 1 rounds. Both ways: ⌊X / 2⌋ rounds. For one array, a round takes equally long in both programs.",
-        "for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+        "The program that sends one way has X − 1 rounds, and the program that sends both ways has ⌊X / 2⌋ rounds. For one array, a round takes equally long in both programs.",
+        "time saved = for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
     ],
 )
 def bidi_time_saved(chip, I, L, J, X):

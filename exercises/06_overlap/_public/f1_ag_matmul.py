@@ -160,7 +160,7 @@ wide = exercise.timing(small, on="v5e:2x4", dims={"B": 8192, "D": 16384, "F": 53
     hints=[
         "Which block travels, and how many hops does it make?",
         "The shard of A travels: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
-        "(Y − 1) · 2 bytes · (B / X) · (D / Y)",
+        "bytes that a device sends = (Y − 1) hops · 2 bytes · (B / X) rows · (D / Y) columns",
     ],
 )
 def ag_matmul_bytes(B, D, X, Y):
@@ -191,7 +191,7 @@ def ag_matmul_hides_from(chip, Y):
     hints=[
         "For each W: does a hop or a matmul take longer?",
         "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and no hop runs beside the last matmul.",
-        "for each W: (Y − 1) times the longer of hop and matmul, plus one matmul; a hop is 2 · B · D / Y bytes over W1",
+        "time = for each W (Y − 1) times the longer of hop and matmul, plus one matmul; a hop takes (2 · B · D / Y bytes) / W1",
     ],
 )
 def ag_matmul_time(chip, B, D, F, G, Y):

@@ -142,7 +142,7 @@ def means(x, *, mesh):
     hints=[
         "How many all-reduces does the loop run?",
         "The loop runs T all-reduces for each of the two sizes. Compare hops and bytes for each size.",
-        "T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
+        "time = T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
     ],
 )
 def loop_time(chip, T, X, D, E):
