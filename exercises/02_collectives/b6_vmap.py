@@ -26,7 +26,7 @@ it.
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
 | the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
-| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
+| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; a device sends at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
 The grader refuses one all-reduce per example, although all of them together send no more bytes.
 

@@ -37,7 +37,7 @@ counts, not their sum.
 |---|---|
 | small arrays on a ring | |
 | small arrays on a line | 3 µs, `"latency"` |
-| two and three axes at once, small and large arrays | |
+| small and large arrays over two and three axes | |
 | large arrays on rings and lines | 17.5 µs, `"bandwidth"` |
 
 **Symbols.** V: bytes of the array after the gather over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth

@@ -28,7 +28,7 @@ all-gather of exercise E1 in reverse.
 |---|---|---|
 | device i holds chunk i of the sum | | |
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
-| each hop takes one chunk to a neighbour | V/N bytes in a hop | 5760 bytes |
+| each hop takes one chunk to a neighbour | sends V/N bytes in a hop | 5760 bytes |
 
 Either direction round the ring is right.
 

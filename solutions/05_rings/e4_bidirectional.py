@@ -25,7 +25,7 @@ travel both ways. Then each shard reaches you by the shorter way, after at most 
 | check | rule, per device | small case |
 |---|---|---|
 | every device holds the whole `A` | | |
-| only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
+| only `ppermute`s, and no shard comes twice | sends at most (N − 1)·V/N bytes | 1800 bytes |
 | at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 permutes each way |
 
 N may be odd or even. With an even N the shard of the opposite device is equally far both ways. Send it one way, or half

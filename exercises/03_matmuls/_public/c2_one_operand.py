@@ -28,7 +28,7 @@ and sum over devices.
 |---|---|---|---|
 | both | C equals A @ B on every device | | |
 | both | in `shard_map`; C is whole on every device | `P()` | |
-| gather first | one all-gather of A over x and no other collective | at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
+| gather first | one all-gather of A over x and no other collective | a device sends at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
 | slice first | one all-reduce over x and no other collective | | 5760 bytes |
 | slice first | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 

@@ -7,7 +7,7 @@ per-device function. The result depends on the type of w:
 | mode | type of w | `jax.grad` of a device's loss |
 |---|---|---|
 | `check_vma=False` | unknown | gradient of the device's own loss |
-| `check_vma=True` | equal on all devices | sum of these gradients, already **summed** over the devices |
+| `check_vma=True` | equal on all devices | **sum** of these gradients over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
 Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
@@ -42,7 +42,7 @@ it gets.
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the mean over all rows | 3, as in the picture |
+| value | the gradient of the mean loss over all rows | 3, as in the picture |
 | what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
