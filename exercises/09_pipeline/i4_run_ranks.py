@@ -25,7 +25,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 | operation | ends |
 |---|---|
 | `("send", to, name)` | when its message is received |
-| `("isend", to, name)` | at once; the message is then on its way |
+| `("isend", to, name)` | immediately; the message is then on its way |
 | `("wait", name)` | when the message of this rank's latest `isend` with this name is received |
 | `("recv", source, name)` | when a message from `source` is there; it receives the oldest message that is not received yet |
 | `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |

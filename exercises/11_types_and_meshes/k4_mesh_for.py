@@ -42,8 +42,8 @@ the fast links.
 
 The other axes may have any order.
 
-**Symbols.** In the questions P, R, S, C, T are the sizes of the axes. An array has V bytes, a group has n GPUs, and one
-GPU sends w bytes/s.
+**Symbols.** In the questions P, R, S, C, T are the sizes of pp, dp_replicate, dp_shard, cp, tp. An array has V bytes, a
+group has n GPUs, and one GPU sends w bytes/s.
 
 **Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices in nodes of 8 gives dp_shard=4, cp=2, tp=4. A group
 of cp, such as [0, 4], stays in a node.
@@ -114,6 +114,6 @@ nodes_of_a_weight = None  # TODO: your answer
 # different node.
 #
 # **In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others put the data
-# axes outermost. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+# axes outermost. Sums of the loss and gathers of FSDP also run over cp, although cp adds no sequences to the batch.
 #
 # **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.

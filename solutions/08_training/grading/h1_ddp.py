@@ -395,7 +395,7 @@ def ddp_padding_dropped(params, x, y, real, key, *, mesh):
     return with_mask(mesh, mask)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_traffic, breaks="layouts as above")
+@exercise.misconception(fails=ddp_traffic, breaks="have the layouts above")
 def ddp_kept_on_every_device(params, x, y, real, key, *, mesh):
     """You gathered `kept`, so every device holds it for all rows. Keep on each device only its own rows: P('dp')."""
     params, kept, loss = ddp_step(params, x, y, real, key, mesh=mesh)
