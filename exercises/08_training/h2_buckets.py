@@ -16,7 +16,7 @@ they become ready. Each bucket is sent as one flat array.
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
 | tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (all uses of a tensor have equal bytes and trainable) |
 | cap | limit of a bucket's size, in bytes |
-| `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
+| `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers: the buckets |

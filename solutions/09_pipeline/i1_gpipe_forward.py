@@ -89,7 +89,7 @@ def stage(ws, a):
     hints=[
         "In tick t, which micro-batch does device s have? What is the input of device 0, and what is the input of the other devices? In which tick is the first output ready?",
         "In each tick device 0 takes x[t] and the others what they received. Compute the stage; send the result to s + 1. In tick "
-        "t the last device computes the output of micro-batch t - (P - 1). Begin with rows of nonzero norm, such as ones.",
+        "t the last device computes the output of micro-batch t - (P - 1). Let devices begin with rows of nonzero norm, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
 )
@@ -147,7 +147,7 @@ def pipeline_time(chip, P, M, T, D):
     model="one program on all devices, which compute in every tick; matmuls only; 1 TFLOP is 10^12 FLOPs",
     hints=[
         "In how many ticks does one device compute junk?",
-        "There are M + P − 1 ticks and M of them are useful, on each of P devices.",
+        "Each of the P devices computes in M + P − 1 ticks, and M of these ticks are useful.",
         "P devices · (P − 1) ticks · 3 layers · 2 · T · D² FLOPs",
     ],
 )

@@ -138,7 +138,7 @@ def to_spec(placements, shape, mesh):
     hints=[
         "How many specs are there, and how many lists?",
         "A list chooses one of r + 2 placements for each axis. A spec also orders the axes that cut one dimension. Every other axis is unreduced or makes copies.",
-        "if j axes cut dimensions, sum over j from 0 to k:  k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), minus (r + 2)^k",
+        "k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), summed over the number j of axes that cut dimensions, minus (r + 2)^k",
     ],
 )
 def specs_without_a_list(r, k):

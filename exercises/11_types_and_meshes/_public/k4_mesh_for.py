@@ -17,7 +17,7 @@ the fast links.
    dp_shard=3, tp=2    tp=0 tp=1    groups over tp        [0 1] [2 3] [4 5]
           dp_shard=0     0    1     groups over dp_shard  [0 2 4] [1 3 5]
           dp_shard=1     2    3
-          dp_shard=2     4    5     nodes of 2: each tp stays in one
+          dp_shard=2     4    5     nodes of 2 hold whole tp groups
 ```
 
 **Write** three functions. A mesh is a list of (axis, size), outermost first.
