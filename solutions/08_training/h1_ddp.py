@@ -37,7 +37,7 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| dropout | 3/4 of the numbers are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
