@@ -74,7 +74,7 @@ SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
 TWO_DEVICES = "7x:1x2x2"
 MATMULS = {
     "gather_first": "plain: gather everything, then multiply",
-    "right": "right ring: each hop overlaps a matmul",
+    "right": "correct ring: each hop overlaps a matmul",
     "waits": "serial ring: each hop waits for the matmul before it",
     "late_loop": "late: a loop that receives, then multiplies",
     "both_ways": "right, both ways round",
