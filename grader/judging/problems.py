@@ -32,7 +32,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
     - A text does not render.
     - The right answer, or the answer of a misconception, is not valid for the question.
     - Two of these answers are so close that a learner's answer could match both.
-    - The items of a question about order are declared in the right order.
+    - The items of a question about order are declared in the right order, in which learners would see them.
 
     Each problem is reported once, with the first variant that has it.
     """

@@ -53,7 +53,7 @@ class _Matching:
     """Comparison of two programs. A *pair* is a size in the small program and the matching size in the large program.
 
     Attributes:
-        sums: pairs of sizes that a flat array has if it holds all elements of some of the arguments.
+        sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
         follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
     """
 
@@ -64,7 +64,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Collect ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
+        """Compute ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -95,7 +95,7 @@ class _Matching:
     # These methods compare an operation of the judged program with the matching operation of the timed program.
 
     def kinds(self, one: Operation, two: Operation) -> str:
-        """Compare names, operands, results, dtypes and the devices that communicate."""
+        """Describe the first difference in names, operands, results, dtypes or communicating devices; '' if none."""
         if one.name != two.name:
             return f"the timed program has {_of(two, self.large)} where the judged program has {_of(one, self.small)}"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
@@ -122,7 +122,7 @@ class _Matching:
         return "" if equal else f"{two.name} communicates between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Return True if both programs communicate between matching devices.
+        """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
         Substitution must turn the sizes of the small program's groups into those of the large program's groups. In a
         permute, sources and targets must be equally far apart in both programs.
@@ -169,8 +169,8 @@ class _Matching:
     def grows(self, one: Operation, two: Operation) -> bool:
         """Return True if an operation that takes a part of an array takes a larger part in the large program (``two``).
 
-        The part must be larger in each dimension in which the array is larger. For a gather, it is enough that the
-        array of indices is larger.
+        The part must be larger in each dimension in which the array is larger in the large program. For a gather, it is
+        enough that the array of indices is larger.
         """
         if one.name == "gather":
             text = one.attributes
@@ -196,7 +196,7 @@ class _Matching:
     # Each of these methods compares operations of one kind.
 
     def numbers(self, one: Operation, two: Operation) -> str:
-        """Compare the attributes of both operations, and the rounds of a loop."""
+        """Compare the attributes of both operations and, for loops, the numbers of rounds."""
         judged, timed = (NUMBER.sub("#", op.attributes) for op in (one, two))
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
@@ -292,10 +292,10 @@ class _Matching:
     def fits(self, judged: int, timed: int) -> bool:
         """Return True if substitution turns the small program's size ``judged`` into ``timed``.
 
-        If the pair of sizes is in ``follows``, it need not fit exactly. Then ``timed`` may be larger than the size that
-        substitution gives, or the pair may fit after one small number is added to both sizes (``near``). A much smaller
-        ``timed`` does not fit. Otherwise, a program that concatenates arrays of 5 and 6 rows to replace 11 rows could
-        have 11 rows instead of 4,096 when it is large.
+        If the pair of sizes is in ``follows``, substitution need not give exactly ``timed``. Then ``timed`` may be
+        larger than the size that substitution gives, or the pair may fit after one small number is added to both sizes
+        (``near``). A much smaller ``timed`` does not fit. Otherwise, a program that concatenates arrays of 5 and 6 rows
+        to replace 11 rows could have 11 rows instead of 4,096 when it is large.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -312,7 +312,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if it does not change."""
+        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if it is ``judged``."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
 ``parse`` accepts untrusted text and raises only ``BadAnswer``. The library pint gets only unit names that match a
-strict grammar. Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
+strict grammar. Values are converted to the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
 
 from __future__ import annotations

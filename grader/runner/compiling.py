@@ -39,7 +39,7 @@ NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Do nothing. A worker replaces this function, so that each call reports which phase begins, such as compiling."""
+    """Do nothing. A worker process puts in its place a function that reports which phase begins, such as compiling."""
 
 
 class CannotRun(Exception):
@@ -60,9 +60,10 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile a canonical program for simulated devices, and look for collectives that the compiler adds.
+    """Compile a canonical program (see ``program``) for simulated devices, and find collectives that the compiler adds.
 
-    To recognize them, the collectives of the program are numbered before (``facts.mark``).
+    To recognize added collectives, this function first numbers the collectives of the canonical program
+    (``facts.mark``).
 
     Args:
         found: the facts that ``facts.read`` found in the canonical program. If they do not say how many FLOPs it has,
@@ -86,7 +87,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
 
 def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
-    """Compile a canonical program for an accelerator, or for several processes, with XLA's default options.
+    """Compile a canonical program for accelerators or for devices of several processes, with XLA's default options.
 
     Args:
         exact: True to compute every matmul in float32.

@@ -40,7 +40,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on operand ``number`` of ``op``."""
+    """Yield the values that depend on operand ``number`` of ``op`` directly, not through another operation."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:

@@ -152,8 +152,8 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 class _FactsReader:
     """A walk through the operations of a program, with the operations of a function visited again for each call.
 
-    The argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists the
-    branches around the operation.
+    The methods' argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists
+    the branches around the operation.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class _FactsReader:
         self.manual, self.share = before
 
     def branches(self, op: Any, times: Interval) -> None:
-        """Add the cost of a conditional. The program does not show which branch runs, so the cost is an interval."""
+        """Add the FLOPs of a conditional: an interval, because the program does not show which branch runs."""
         before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
         self.cases += 1
         options = []

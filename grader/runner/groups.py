@@ -1,4 +1,4 @@
-"""Groups of devices that communicate, the mesh axes along which they do, and the bytes that a device sends.
+"""Groups of devices that communicate, the mesh axes along which they communicate, and the bytes that a device sends.
 
 Devices are numbered in mesh order, row-major.
 """
@@ -52,7 +52,7 @@ def senders(pairs: Groups) -> tuple[int, ...]:
 
 
 def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[AxisPart]) -> Groups:
-    """Return the groups along axes, or along parts of axes, of a mesh with the device numbers ``ids``.
+    """Return the groups of devices along axes, or along parts of axes, of a mesh with the device numbers ``ids``.
 
     Args:
         sizes: size of each mesh axis.

@@ -219,7 +219,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
 
 
 def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
-    """Return an instruction as a collective, or None if it is not a collective or sends nothing."""
+    """Return an instruction as a ``Collective``; None if it is not a collective, or is one that sends nothing."""
     one = visit.of
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
@@ -235,7 +235,7 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """Return a collective of the compiled program, or None if it sends nothing.
+    """Return a ``Collective`` for a collective of the compiled program, or None if the collective sends nothing.
 
     Args:
         arrays: types of the operands, such as ``bf16[2,4]``.

@@ -73,7 +73,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the integer of a constant, also if loops around ``value`` pass it on unchanged; None for other values."""
+    """Return the integer of a constant, even if loops pass it on unchanged to ``value``; None for other values."""
     types = [value.type]
     while True:
         op = defining(value)

@@ -26,7 +26,10 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Return a ChoiceKind with parameters filled into the options. Raises the exceptions of ``AnswerKind.of``."""
+        """Return a ChoiceKind with the learner's parameters filled into the options' texts.
+
+        Raises the exceptions of ``AnswerKind.of``.
+        """
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
