@@ -1,9 +1,9 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
-A lost entry only costs time, so a file that cannot be read or written raises no error. Damaged entries are ignored, and
-a file that is not a database is replaced. Several processes may share the file. They can read at the same time, but
-only one process writes at a time. A process gives up a write if it waits too long for another process that writes. If a
-process is killed, the file stays intact.
+A lost entry only costs time to compute the value again, so a file that cannot be read or written raises no error.
+Damaged entries are ignored, and a file that is not a database is replaced. Several processes may share the file. They
+can read at the same time, but only one process writes at a time. A process gives up a write if it waits too long for
+another process that writes. If a process is killed, the file stays intact.
 """
 
 from __future__ import annotations

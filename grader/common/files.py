@@ -37,11 +37,12 @@ def file_name(name: str) -> str:
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
-    """Write the whole file, or leave the old file untouched.
+    """Write the whole file, or leave the existing file unchanged.
 
     Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which has no UTF-8, becomes ``?``. The
-    folder must exist. If the process is killed during the write, a file named ``.tmp-*`` may remain, which
-    ``clear_left_behind`` deletes. If the write fails, the OSError names ``path``, even when the disk is full.
+    folder must exist. If the process is killed during the write, a file named ``.tmp-*`` may remain;
+    ``clear_left_behind`` deletes such files. If the write fails, the OSError names ``path``, even when the disk is
+    full.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.

@@ -1,4 +1,4 @@
-"""Observations: the facts that the grader reads from a learner's program, as NumPy arrays and plain Python values."""
+"""Observations: facts about a learner's program and its results, as NumPy arrays and plain Python values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A check looked at a result whose values no device holds. The message says why there are no values."""
+    """A check used a result whose values no device computed. The message says why there are no values."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def laid(self) -> list[Slices]:
-        """Each device's slices, according to a TPU's compiler if it ran, else as on the simulated devices."""
+        """Each device's slices: according to a TPU's compiler if one ran, else as on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -214,7 +214,8 @@ class Observation:
             no such compiler ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: runs the program again to find the operations whose values affect a result; None if it is never run.
-        paired: whether this is a timed program that was found equal, except for sizes, to one with judged values.
+        paired: whether this is a timed program (never run) that equals, except for sizes, the program whose values are
+            judged in its place.
     """
 
     outputs: list[list[Sharded]]
@@ -256,7 +257,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: whether the task's code was traced and the grader allowed the traced program to run, before the fault.
+        ran: whether, before the fault, the task's code was traced and the grader allowed the traced program to run.
     """
 
     kind: str

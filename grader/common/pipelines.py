@@ -1,4 +1,4 @@
-"""Find a program's pipelines: chains of permutes that send data from different micro-batches on from device to device.
+"""Find a program's pipelines: chains of permutes that pass data of different micro-batches from device to device.
 
 One round of permutes is a tick. An entry is the part of an argument at one index of its first dimension, such as a
 micro-batch. For each device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices
@@ -46,7 +46,8 @@ class Pipeline:
         axes: the mesh axes that the data move along.
         lines: the line of each tick's permutes in the learner's source.
         ticks: for each tick, the data that each device sends (``Work``). If the program's results depend on the data
-            that the last permutes send, an additional last tick has the data that each device receives.
+            that the last permutes send, an additional last tick has the data that each device receives from these
+            permutes.
     """
 
     arguments: tuple[str, ...]
@@ -80,7 +81,7 @@ def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
 
 
 def _lanes(walk: MarkWalk) -> list[list[Sent]]:
-    """Return chains of values that permutes send. In a chain, each value may depend on the value before it."""
+    """Return chains of values that permutes send. In a chain, each value may depend on the previous value."""
     found: list[list[Sent]] = []
     latest: list[int] = []  # for each chain, the marks that stand for its last value
     for sent in (sent for sent in walk.sent if sent.permutes):
@@ -182,7 +183,7 @@ class _Lane:
 
 
 def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | None:
-    """Return spans with the entries of all parts together; None if a part is not known exactly."""
+    """Return spans (ranges [start, stop)) of the entries in any of the parts; None if a part is not known exactly."""
     known = [part for part in parts if part is not None]
     entries = joined(1 << n for part in known for span in part for n in range(*span))
     return _spans(entries) if len(known) == len(parts) else None

@@ -1,10 +1,10 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-If the two calls give a dimension different sizes, the size in the small call has a prime factor that identifies the
-dimension. No other dimension's size has this factor, and it is larger than the number of devices. So the prime factors
-of any size in the small program show which dimensions the size is a product of. For example, if dimension T has size 13
-in the small call and 4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors
-does not change.
+The programs come from a small and a large call of one task. If the two calls give a dimension different sizes, the size
+in the small call has a prime factor that identifies the dimension. No other dimension's size has this factor, and the
+factor is larger than the number of devices. So the prime factors of a size in the small program identify the dimensions
+whose sizes multiply to this size. For example, if dimension T has size 13 in the small call and 4,096 in the large
+call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors does not change.
 """
 
 from __future__ import annotations

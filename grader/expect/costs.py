@@ -22,8 +22,8 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     """Check the memory per device, in bytes.
 
     Args:
-        at_most: the budget in bytes, ``between(right, wrong)`` of what a right and a wrong program need. The command
-            ``verify`` reports a budget in any other form as a problem.
+        at_most: the budget in bytes: ``between(right, wrong)``, with the bytes that a right and a wrong program need.
+            The command ``verify`` reports a budget in any other form as a problem.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
             results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
             operations run at the times in a timing call's timeline, where a collective's result takes memory from the

@@ -38,8 +38,8 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every operation ``what`` can run at the same time as an operation ``of``.
 
     Both operations must be in the same round of the same loop, and neither may wait for the other.
-    ``expect_beside(seen, "permute")`` checks that a ring can overlap its permutes with matmuls. The operation named
-    ``of`` must be one that matters (``mattering``).
+    ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. The
+    operation named ``of`` must be one that matters (``mattering``).
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
@@ -108,7 +108,7 @@ def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
 
 
 def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
-    """Return a description such as ``permute of float32[16, 24] over x in line 7``."""
+    """Describe an operation in words such as ``permute of float32[16, 24] over x in line 7``."""
     op = graph.places[number].op
     arrays = [graph.program.values[v] for v in op.operands[:1]]
     about = op.communication

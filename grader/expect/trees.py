@@ -43,6 +43,9 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Return True if this tree has the structure that its call declares. Results in other trees have no names."""
+    """Return True if all results in this tree have names.
+
+    Results have names only if their call declares the structure of its results.
+    """
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

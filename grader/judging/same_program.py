@@ -167,7 +167,7 @@ class _Matching:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if an operation that takes a part of an array takes a larger part in the large program (``two``).
+        """Return True if an operation takes a larger part of an array in the large program (``two``) than in the small.
 
         The part must be larger in each dimension in which the array is larger in the large program. For a gather, it is
         enough that the array of indices is larger.

@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
 The process that runs programs reads the operations from a program's canonical form, and inlines every call and every
-``shard_map``. Inside ``shard_map``, a shape is that of one device's part. The judge gets the operations as JSON, which
-is untrusted.
+``shard_map``. For an operation inside ``shard_map``, a shape is that of one device's part. The judge gets the
+operations as JSON, which is untrusted.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _body_to_json(body: Body) -> list[Any]:
 
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
-    """Return the operation as JSON, without fields whose value is the usual one (USUAL)."""
+    """Return the operation as JSON, without the fields that have their default value (USUAL)."""
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
     found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
@@ -247,7 +247,10 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """A decoder of a program's JSON. It refuses a value that is defined twice, or used before it is defined."""
+    """A decoder of a program's JSON.
+
+    It refuses JSON in which a value is defined twice, or used before its definition.
+    """
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)
