@@ -22,8 +22,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
     Args:
         apart: True to undo the compiler's fusion of matmuls with additions of received data. A fused matmul must wait
-            for the data, but in the program the matmul can run before the data arrives. So the timeline shows the
-            overlap that the order of the instructions would allow without the fusion.
+            for the data, but in the program the matmul can run before the data arrives. With True, the timeline shows
+            the overlap that the order of the instructions would allow without the fusion.
 
     Raises:
         ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
@@ -43,7 +43,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions with waits for data moved after the matmul, if the matmul only adds the received data."""
+    """Return the instructions. Waits for data that a matmul's kernel only adds to its result come after the matmul."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -54,7 +54,7 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective. ``beside`` is True if the core can run kernels at the same time."""
+    """One run of a collective. ``beside`` is True if the core can run kernels during the collective."""
 
     of: Instruction
     start: int
@@ -207,7 +207,7 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Replayed) -> list[int]:
-    """Return the numbers of all kernels, and of the collectives that the core waits for, as the critical path."""
+    """Return the critical path: the numbers of all kernels and of the collectives that the core waits for."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

@@ -1,4 +1,4 @@
-"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find the rings."""
+"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find the resulting rings."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Side:
-    """One axis of a slice: its number of devices, whether it wraps around, and its links' row in the hardware table."""
+    """One axis of a slice: its number of devices, whether it is a ring, and its links' row in the hardware table."""
 
     size: int
     ring: bool
@@ -170,7 +170,7 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through all points of a grid: along one edge, and back in a zigzag.
+    """Return a cycle through all points of a grid: along one edge, and back in a zigzag through all other points.
 
     Args:
         even: the points of the first side. Their number must be even.

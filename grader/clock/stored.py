@@ -51,7 +51,7 @@ def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[in
 
 
 def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
-    """Return True if a unit reads a value only as an operand of a default-precision matmul."""
+    """Return True if a unit reads a value only as an operand of a default-precision matmul, so the value is rounded."""
     rounded = unit.kind == "product" and unit.root.precision == 1
     return rounded and all(op.name in MOVES for op in fused.using(unit, value, but=unit.root))
 

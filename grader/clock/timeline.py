@@ -1,4 +1,4 @@
-"""The clock's result: when each operation of a program runs on one device, and totals.
+"""The clock's result: when each operation of a program runs on one device, and totals over the program.
 
 All times are whole picoseconds from the start of the step. All bytes and FLOPs are those of one device.
 """
@@ -48,7 +48,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop that takes ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``.
+    """A loop with ``rounds`` rounds of ``each`` picoseconds, which runs from ``start`` to ``end``.
 
     No operation outside the loop runs during this time.
     """
@@ -73,8 +73,9 @@ class CollectiveTime:
         each: picoseconds of one run.
         hidden: picoseconds, over all runs, that overlap with kernels.
         exposed: picoseconds, over all runs, that overlap with no kernel.
-        after: the unit that the collective waits for longest ("dot_general, line 14"); "" if it waits for nothing.
-        before: the first unit that waits for the collective; "" if nothing waits for it.
+        after: the unit (kernel, collective, loop) that ends last of those the collective waits for ("dot_general, line
+            14"); "" if the collective waits for nothing.
+        before: the first unit that waits for the collective; "" if no unit waits for the collective.
     """
 
     number: int
@@ -98,8 +99,8 @@ class LiveMemory:
     Attributes:
         peak: the maximum over time.
         arguments, results, temporaries: the bytes at the peak, by kind of value.
-        at: the operation that runs at the peak, such as "dot_general, line 14"; "" if the peak is before the first
-            operation.
+        at: the operation that runs when the bytes are at the peak, such as "dot_general, line 14"; "" if the peak is
+            before the first operation.
         line, file: source of the operation in ``at``, if known.
         time: picoseconds at the peak; -1 if only the order of the units was known, not their times.
     """
@@ -116,7 +117,7 @@ class LiveMemory:
 
 @dataclass(frozen=True)
 class Share:
-    """Overlapped and exposed picoseconds of all collectives of one kind."""
+    """Overlapped and exposed time, in picoseconds, of all collectives of one kind."""
 
     hidden: int
     exposed: int
@@ -197,7 +198,7 @@ class Timeline:
         return max(busy.values(), default=0)
 
     def gained(self, kind: str, work: int) -> float:
-        """Of the time that overlap could save, return the share that the step saves: 0 for none, 1 for all.
+        """Return the share of the time that overlap could save which the step really saves: 0 for none, 1 for all.
 
         A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
         two times. Only the step's length counts. So the result is lower if kernels take longer than ``work``, or if

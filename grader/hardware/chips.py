@@ -59,7 +59,7 @@ def reading() -> Iterator[set[str]]:
 
 
 def is_read(figure: str) -> None:
-    """Add a figure's name to the set that ``reading`` yielded. Outside of a ``reading`` block, do nothing."""
+    """Add a figure's name to the set that ``reading`` yielded. Outside of a ``with reading()`` block, do nothing."""
     if (read := _READ.get()) is not None:
         read.add(figure)
 
@@ -81,10 +81,11 @@ class Chip(Row):
         hbm: size of the HBM, bytes. hbm_bw: its bandwidth, bytes/s.
         bf16, int8: peak rates of dense matmuls, FLOP/s and OP/s. On the chip 7x, fp8 has the same rate as int8.
         ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
-        pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
-        wrap_whole: the one axis size, in chips, with which an axis wraps around; None if ``wrap_cube`` decides.
-        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if its
-            size is a multiple of the side. None if ``wrap_whole`` decides.
+        pcie: bytes/s between host and chip. dcn: bytes/s of the data-centre network for each chip.
+        wrap_whole: the only size of an axis, in chips, at which the axis wraps around (is a ring); None if
+            ``wrap_cube`` decides.
+        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if the
+            axis's size is a multiple of the cube's side. None if ``wrap_whole`` decides.
         source: title of the publication with these numbers. date: the publication's date.
     """
 
@@ -205,7 +206,7 @@ def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
 
 
 def tpu(chip: str | Chip) -> Chip:
-    """Return the row of a TPU, by name or unchanged. Raises ValueError for a GPU, which has no torus."""
+    """Return the row of a TPU, given by its name or as a row. Raises ValueError for a GPU, which has no torus."""
     row = lookup(chip)
     if not isinstance(row, Chip):
         raise ValueError(f"{row.name} is a GPU: it has a switch, not a torus")

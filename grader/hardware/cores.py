@@ -14,10 +14,10 @@ class Core:
 
     Attributes:
         hz: clock rate, cycles per second.
-        units: number of matrix units in the chip.
+        units: number of matrix units in all cores of the chip.
         side: a matrix unit makes ``side`` x ``side`` multiplications in a cycle.
         libtpu: libtpu's name of the chip.
-        options: options for libtpu, with which it treats a chip as one device.
+        options: options for libtpu (the TPU compiler), with which libtpu treats a chip as one device.
         source: the publication that gives ``hz``, or how ``hz`` was computed.
         devices: number of JAX devices in one chip. It is 2 if each of the chip's two cores is a device with half of
             the chip's rates, else 1.
