@@ -92,7 +92,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Return the name of unit ``i``: a collective with its axes, or a kernel's main and some fused operations."""
+    """Return unit ``i``'s name: a collective and its axes, or a kernel's main operation and some fused operations."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"

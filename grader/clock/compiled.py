@@ -43,7 +43,10 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions. Waits for data that a matmul's kernel only adds to its result come after the matmul."""
+    """Return the instructions in a new order.
+
+    If a matmul's kernel only adds received data to the matmul's result, the wait for the data comes after the matmul.
+    """
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]

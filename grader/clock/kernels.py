@@ -241,7 +241,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
+        """Return positions of units' main operations that operation ``j`` needs, also through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):

@@ -50,7 +50,7 @@ _READ: ContextVar[set[str] | None] = ContextVar("_READ", default=None)
 
 @contextmanager
 def reading() -> Iterator[set[str]]:
-    """Yield a set. During the block, each read of a figure (``ici``, ``bf16``, ``hop``) adds its name to the set."""
+    """Yield a set. Inside the block, each read of a figure (such as ``ici``) adds the figure's name to the set."""
     token = _READ.set(read := set())
     try:
         yield read

@@ -183,8 +183,9 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 
 
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
-    """Return all asks (requests to a submission) of an exercise: the calls and cases of its checks, its questions, and
-    last the asks with secret inputs.
+    """Return all asks (requests to a submission) of an exercise.
+
+    First come the calls and cases of its checks, then its questions, and last the asks with secret inputs.
 
     Args:
         exercise: the exercise to judge.

@@ -1,4 +1,4 @@
-"""The process around learner code: a time limit, and work that is done once, before child processes are forked."""
+"""Preparations in the process that runs learner code: a time limit, and work done once before processes are forked."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def prepare() -> None:
 
 
 def share_ir_context() -> None:
-    """Use one MLIR context for all programs of a process: making a context takes longer than tracing a small program.
+    """Use one MLIR context for all programs of a process, to save time.
+
+    Making a context takes longer than tracing a small program.
 
     A context keeps every program in memory, so each process that traces programs must end after one submission. If JAX
     lacks ``make_ir_context``, this function does nothing, and each program has its own context.
