@@ -33,7 +33,7 @@ def timeline(
             as "v5e": the kinds that overlap on this chip.
 
     Raises:
-        ValueError: the slice or the profile does not exist, or the mesh does not fit on the slice.
+        ValueError: the slice or the profile does not exist, or no axes of the slice have the sizes of the mesh's axes.
         Untimed: the clock cannot time a part of the program, for example an operation that only the compiler divides
             among devices.
     """

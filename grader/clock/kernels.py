@@ -7,8 +7,8 @@ unit. Cheap operations (elementwise operations, broadcasts, slices and the like)
 If only cheap operations use a matmul's result, these operations join the matmul. But they do not join if this would
 make the matmul wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an
 array filled with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds
-dimensions of size 1 counts as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or the
-body's result uses its value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused into it.
+dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or
+the body's result uses its value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused into it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Fused:
 
     Attributes:
         units: the units in program order, each after all units that it needs.
-        same: maps each renamed or reshaped value to the original value.
+        same: a map from each value that only renames or reshapes another value to this other value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
@@ -181,7 +181,7 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of the cheap operations with too many fused operands, which therefore become kernels."""
+        """Return positions of the cheap operations that become kernels because they would fuse too many operands."""
         found: set[int] = set()
         inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):

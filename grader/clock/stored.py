@@ -2,7 +2,8 @@
 
 A default-precision matmul rounds its operands to bfloat16. So the compiler stores a float32 value in bfloat16 if only
 such matmuls read it, directly or after collectives that move it unchanged. A loop of only elementwise operations, such
-as the rounds of a random number generator, becomes one kernel, which needs memory only for the loop's carried values.
+as the rounds of a random number generator, becomes one kernel. This kernel needs memory only for the values that the
+loop carries from round to round.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One step of a program on one device, which represents all devices.
+    """The timeline of one step (run) of a program on one device. All devices have equal timelines.
 
     Attributes:
         chip: the chip's name in the hardware table.
@@ -201,8 +201,8 @@ class Timeline:
         """Return the share of the time that overlap could save which the step really saves: 0 for none, 1 for all.
 
         A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
-        two times. Only the step's length counts. So the result is lower if kernels take longer than ``work``, or if
-        collectives of other kinds are exposed.
+        two times. Only the step's length decides the result. So the result is lower if kernels take longer than
+        ``work``, or if collectives of other kinds are exposed.
 
         Args:
             work: picoseconds that every right program needs for everything except collectives of this ``kind``.

@@ -49,8 +49,8 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         styles: right programs that are written in other styles need at most ``styles * right``.
         at: the budget, if the exercise's statement names a number; None to use the mean.
         unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of this amount;
-            else 0. A wrong program may need only one unit more than a right program. So ``verify`` requires that the
-            amount of each program differs from the budget by at least half a unit.
+            else 0. A wrong program may need only one unit more than a right program. So the command ``verify`` requires
+            that the amount of each program differs from the budget by at least half a unit.
 
     Raises:
         ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and

@@ -3,7 +3,7 @@
 An operation that uses any part of a value waits for the whole value. A *path* is one way through the program's branches
 and loops. For given values, the method ``may`` finds the operations that wait for the values on at least one path, and
 ``must`` those that wait for the values on every path. A loop carries values from round to round, so a round waits for
-the previous round. With the argument ``within``, only dependencies inside one round of a loop count.
+the previous round. With the argument ``within``, the methods follow only dependencies inside one round of a loop.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Dependency:
 
         Args:
             values: numbers of values.
-            within: number of a loop; dependencies through values that this loop carries to its next round do not count.
+            within: number of a loop; dependencies through values that this loop carries to its next round are ignored.
             enter: True to count each operation in a loop as waiting for all operands of the loop, because a loop starts
                 only when all its operands are computed.
         """

@@ -51,7 +51,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
 
-    ``on_chip``: each device's slices according to a TPU's compiler, which needs no TPU; None if it did not run.
+    ``on_chip``: each device's slices according to a TPU's compiler (it needs no TPU); None if the compiler did not run.
 
     The judge fills in the following fields from the author's declaration (``Ask``), never from a learner's program:
         due: the dtype that the declaration requires of the array, or None; a check may require another dtype.
@@ -96,7 +96,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     @cached_property
     def spec(self) -> tuple | None:
-        """The PartitionSpec of this layout, without trailing None; None if no spec fits."""
+        """The PartitionSpec of this layout, without trailing None; None if no spec gives this layout."""
         return spec_of(self.laid, self.shape, self.mesh)
 
     @property
@@ -344,7 +344,8 @@ class Seen:
             kind: keep collectives of this ``Collective.kind``.
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
-            backward: True keeps the collectives of the backward pass, False those of the forward pass, None both.
+            backward: True to keep the collectives of the backward pass, False those of the forward pass, None those of
+                both.
 
         If ``dtype`` is given and a collective has inputs of several dtypes, the lower bound of its bytes becomes 0. If
         ``backward`` is given and a collective's pass is unknown, the lower bound of its rounds becomes 0. The copy's

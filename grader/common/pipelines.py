@@ -136,7 +136,7 @@ class _Lane:
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
         """Return whether two pieces of the sent data depend on known entries and have no entry in common.
 
-        Data on which no result of the program depends does not count.
+        Data on which no result of the program depends is ignored.
 
         Args:
             sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.

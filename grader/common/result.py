@@ -84,7 +84,7 @@ class Result(BaseModel):
             is empty, because reports show nothing about those inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
-        rubric: the rubric's items, which a person can pick; the JSON form leaves out an empty rubric.
+        rubric: the items of the rubric, which a person picks to give points; the JSON form leaves out an empty rubric.
         unjudged: True if the task is right on simulated devices but was not judged on the requested devices; the JSON
             form leaves out False.
     """
@@ -159,8 +159,8 @@ class ExerciseReport(BaseModel):
         handed_in: False if the submission has nothing for the exercise.
         evidence: programs and inputs that decided the results; the command ``shardlings appeal`` recreates the programs
             and inputs, and compares them with this record.
-        pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
-            chose no name.
+        pseudonym: the name that the learner chose for a leaderboard, as untrusted text; empty if the learner chose no
+            name.
         extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
         basis: digests and versions, by name, of everything that decided the results. After a second grading, the grader
             reports which of these digests and versions changed.

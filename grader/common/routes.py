@@ -111,7 +111,8 @@ class _Held:
 class _Write:
     """A block that is written into a buffer.
 
-    The fields are its first indices on each device (None if the device writes nothing), its shape, and facts about it.
+    The fields are the block's first indices on each device (None if the device writes nothing), its shape, and facts
+    about where its data came from.
     """
 
     starts: tuple[Place | None, ...]
@@ -133,7 +134,7 @@ class _RouteWalk:
         self.own = _Held(tuple(range(self.devices)))
 
     def ends(self) -> Iterator[Hop]:
-        """Return the last hop of each route, which no other hop continues."""
+        """Yield the last hop (permute) of each route: a hop whose data no later hop sends on."""
         inner = {id(hop.before) for hop in self.hops}
         return (hop for hop in self.hops if id(hop) not in inner)
 

@@ -34,7 +34,7 @@ class Substitution:
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program that corresponds to ``size`` in the small one. It may be a fraction."""
+        """Return the size in the large program that corresponds to ``size`` in the small one, as a fraction."""
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size

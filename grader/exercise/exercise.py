@@ -189,7 +189,7 @@ class Exercise(Asks):
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
             meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
-            axes: the slice's axes (0, 1, ...) that each mesh axis covers; by default the first axes that fit.
+            axes: the slice's axes (0, 1, ...) that each mesh axis covers; by default the first axes with its size.
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:

@@ -70,7 +70,7 @@ def laid_out(
 
     Raises:
         Failure: the program is too large, or has parts that only a compiler can interpret.
-        ValueError: no slice is named, or the mesh does not fit on the slice.
+        ValueError: no slice is named, or no axes of the slice have the sizes of the mesh's axes.
     """
     if on is None and timing is None:
         raise ValueError('name the slice, as in on="v5e:2x4": only exercise.timing says on which chips a program runs')

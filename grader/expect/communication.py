@@ -53,8 +53,8 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are counts, or budgets such as ``between(right, wrong, at=count)``, which also say how many collectives a
-    right program and a wrong program need.
+    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``. A budget also says
+    how many collectives a right program and a wrong program need.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)

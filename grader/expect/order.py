@@ -37,7 +37,7 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every operation ``what`` can run at the same time as an operation ``of``.
 
-    Both operations must be in the same round of the same loop, and neither may wait for the other.
+    The two operations must be in one round of one loop, and neither operation may wait for the other.
     ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. The
     operation named ``of`` must be one that matters (``mattering``).
     """

@@ -19,7 +19,7 @@ def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, pre
     Raises:
         Failure: the failure of the first leaf that fails, with the leaf's name; ``others`` has the failures of other
             leaves.
-        ValueError: the trees' structures differ, which is the check's mistake.
+        ValueError: ``got`` and ``want`` have different structures, which is a mistake of the check's author.
     """
     failures: list[Failure] = []
     for one, wanted in _pairs(got, want, prefix):

@@ -40,9 +40,9 @@ def expect_close(
 
     Real devices may round matmul operands more coarsely than the expected dtype (``Sharded.factors``). The errors from
     rounded operands grow as fast as the sum. So, relative to the largest value, the bound is at least FACTORS times the
-    operands' epsilon, for any number of terms. One matmul has an error of half an epsilon; a chain of a few matmuls has
-    an error of up to three epsilons. If the error exceeds the bound on real devices, the verdict comes from a second
-    run with float32 matmuls.
+    operands' epsilon, for any number of terms. One matmul has an error of half an epsilon of the operands; a chain of a
+    few matmuls has an error of up to three epsilons. If the error exceeds the bound on real devices, the verdict comes
+    from a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.

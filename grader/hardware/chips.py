@@ -190,7 +190,7 @@ GPUS: dict[str, Gpu] = {
 
 
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
-    """Return the row of the hardware table with this name ("v5e", "TPU v5e", "h100"). If ``chip`` is a row, return it.
+    """Return the hardware table's row of this name ("v5e", "TPU v5e", "h100"). If ``chip`` is a row, return the row.
 
     Raises:
         ValueError: the table has no such row. The message suggests the nearest name.

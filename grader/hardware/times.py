@@ -87,7 +87,8 @@ def reduce_scatter_time(
 
     Before the reduce-scatter, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an
     all-gather, because the reduce-scatter sends partial sums, each as large as a shard, along the all-gather's routes
-    in the reverse direction. Arguments, models and source are as in ``all_gather_time``.
+    in the reverse direction. The arguments, the models "book" and "exact", and the source are as in
+    ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -107,7 +108,7 @@ def all_reduce_time(
     Args:
         sharp: True if the switch adds the arrays (SHARP), so that devices send them only once; only for "switch".
 
-    All other arguments, the models and the source are as in ``all_gather_time``.
+    All other arguments, the models "book" and "exact", and the source are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
         raise ValueError(f"only a switch can add in the network (SHARP); topology is {topology!r}")

@@ -90,7 +90,7 @@ def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
 def slice_problem(
     chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
 ) -> str:
-    """Return the reason why no slice of this chip meets the conditions in the arguments; '' if a slice meets them.
+    """Return the reason why no slice of this chip has the given shape, count and axes; '' if a slice has them.
 
     Args:
         shape: chips along each axis of the slice, in any order.

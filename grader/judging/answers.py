@@ -298,7 +298,7 @@ def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without comparing it with the right answer, so that a student sees how the grader reads it.
+    """Read an answer without comparing it with the right answer; the result shows how the grader read the answer.
 
     The result's status is ``failed`` if the answer cannot be read or is wrong for every variant of the question.
     Otherwise it is ``blocked``, which means not judged.

@@ -76,7 +76,8 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 class Together:
     """The answers to those asks (requests to a submission) that one run of a check's function looks at together.
 
-    There is one answer for each call of the check. If the check compares meshes, there is one for each call and mesh.
+    There is one answer for each call of the check. If the check compares meshes, there is one answer for each call and
+    mesh.
     """
 
     check: Check
@@ -221,7 +222,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     """Return a check's first failure on real devices; None if the check passes at one or more matmul precisions.
 
     The devices' default matmul precision may be too coarse, for example if a relu follows a sum near 0. So it is enough
-    that a check passes with float32 matmuls.
+    for a check to pass with either the default precision or float32 matmuls.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)

@@ -275,7 +275,10 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 
 
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if the findings of both programs disagree in no place, even if they agree in few places."""
+    """Return True if there is no place where the findings of the two programs disagree.
+
+    It is enough if they agree in few places, because most places cannot be compared.
+    """
     return _agreement(submitted, mistaken) is not None
 
 

@@ -116,7 +116,7 @@ class Ask:
     def same(self) -> tuple:
         """A key for the answer to the ask. Asks (requests) with equal keys get equal answers.
 
-        This also holds for asks of different plans.
+        Even asks of different plans can have equal keys.
         """
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 

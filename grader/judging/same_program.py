@@ -222,14 +222,19 @@ class _Matching:
     def rounds(self, one: int | None, two: int | None) -> bool:
         """Return True if substitution turns the small program's number of rounds into the large program's.
 
-        It is also enough if this holds after one small number is added to both, as for a loop with N - 1 rounds.
+        It is also enough if substitution does so after one small number is added to both numbers, as for a loop with N
+        - 1 rounds.
         """
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices. Each bound must fit (``fits``), counted from the array's start or from its end."""
+        """Compare slices.
+
+        Substitution must turn each bound in the small program into the bound in the large program (see ``fits``),
+        counted from the array's start or from its end.
+        """
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -240,10 +245,13 @@ class _Matching:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads. In each dimension, the amounts of padding before and after the array must fit (``fits``).
+        """Compare pads.
 
-        It is enough if one of the two amounts and the result's size fit, because a pad that is the transpose of a slice
-        may have only one amount that fits.
+        In each dimension, substitution must turn the amounts of padding before and after the array into those in the
+        large program (see ``fits``).
+
+        It is enough if this holds for one of the two amounts and for the result's size, because it may hold for only
+        one amount of a pad that is the transpose of a slice.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -290,12 +298,14 @@ class _Matching:
         return set(zip(*ends, strict=True))
 
     def fits(self, judged: int, timed: int) -> bool:
-        """Return True if substitution turns the small program's size ``judged`` into ``timed``.
+        """Return True if the size ``timed`` of the large program is right for the small program's size ``judged``.
+
+        The size is right if substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``.
 
         If the pair of sizes is in ``follows``, substitution need not give exactly ``timed``. Then ``timed`` may be
-        larger than the size that substitution gives, or the pair may fit after one small number is added to both sizes
-        (``near``). A much smaller ``timed`` does not fit. Otherwise, a program that concatenates arrays of 5 and 6 rows
-        to replace 11 rows could have 11 rows instead of 4,096 when it is large.
+        larger than the size that substitution gives, or substitution may give it after one small number is added to
+        both sizes (``near``). A much smaller ``timed`` is wrong. If it were right, a program that concatenates arrays
+        of 5 and 6 rows to replace 11 rows could have 11 rows instead of 4,096 when it is large.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:

@@ -93,7 +93,8 @@ def _absent(package: str) -> Iterator[None]:
 def _registry() -> pint.UnitRegistry:
     """Return a registry of pint with only the course's units.
 
-    Importing pint takes 1/3 s, and most commands need no unit. So only this function imports pint.
+    Importing pint takes 1/3 s, and most commands need no unit. So pint is imported here, on the first call, and not at
+    the top of the file.
     """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint

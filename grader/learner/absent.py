@@ -69,8 +69,8 @@ def stood_in(
 
     Args:
         note: called as ``note(module, line, file)`` for each import of a missing module.
-        guarded: called as ``guarded(file, line)`` with the place of an import. If it returns True, the import raises
-            its usual error, because a ``try`` statement around the import may catch this error.
+        guarded: called as ``guarded(file, line)`` with the place of an import. If ``guarded`` returns True, the import
+            raises its usual error, because a ``try`` statement around the import may catch this error.
     """
     own = builtins.__import__
 

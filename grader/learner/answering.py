@@ -5,8 +5,8 @@ Only an ask to call a plain function (a task that is not traced) has the values 
 with hidden arguments only after it has the answers to all other asks. This process has no checks, no expected values
 and no hidden arrays, so learner code cannot steal them.
 
-A traced program takes and returns flat lists of arrays. So this module builds the trees of arguments that the exercise
-declares from the flat list, and flattens the task's results.
+A traced program takes and returns flat lists of arrays. So, from the flat list, this module builds the trees of
+arguments that the exercise declares. It also flattens the task's results.
 """
 
 from __future__ import annotations
@@ -231,7 +231,8 @@ def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
     """Wrap ``task`` so that it takes and returns arrays in flat order instead of trees (dicts, tuples) of arrays.
 
     The order is that of the trees that the exercise declares. If the exercise declares no tree for the result, the
-    wrapper returns the task's result unchanged. Otherwise, it raises Misfit for a result with a different structure.
+    wrapper returns the task's result unchanged. Otherwise, the wrapper raises Misfit for a result with a structure
+    other than the declared one.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):

@@ -23,8 +23,9 @@ class TimeLimit(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
-    Wall time depends on the machine's load, so only CPU time counts. The parent process ends code that sleeps too long.
-    The system's timer may count CPU time of other processes, so ``counted_seconds`` decides whether the time is over.
+    Wall time depends on the machine's load, so the limit is one of CPU time. The parent process ends code that sleeps
+    too long. The system's timer may count CPU time of other processes, so ``counted_seconds`` decides whether the time
+    is over.
     """
     if not hasattr(signal, "setitimer"):
         yield

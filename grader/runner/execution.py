@@ -123,8 +123,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The grader judges only the values that these devices compute. It does not judge the collectives or the memory here,
-    so the compiler may add collectives and use memory freely.
+    The grader judges only the values that these devices compute. The grader judges neither the collectives nor the
+    memory of this run, so the compiler may add collectives and use memory freely.
 
     Args:
         exact: True to compute every matmul in float32, even if the program requests another precision.
@@ -301,8 +301,8 @@ def _placed(value: Any, sharding: NamedSharding) -> Any:
 def runs() -> bool:
     """Return whether a test program, a sum over all devices, gives the right result in this process.
 
-    If a learner's program ends the process in which it runs, the grader starts a new process and calls this function
-    in it.
+    If a learner's program ends the process in which it runs, the grader starts a new process and calls this function in
+    the new process.
     """
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))

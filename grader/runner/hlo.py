@@ -1,8 +1,8 @@
 """Facts from the text of the compiled program: collectives that the compiler added, and the FLOPs of one device.
 
 XLA prints a compiled program as computations (functions) with instructions. XLA prints a loop's number of rounds if XLA
-knows it; other loops may run any number of times. The *canonical program* is the learner's program before compilation
-(see ``program``).
+knows it; for the grader, all other loops may run any number of times. The *canonical program* is the learner's program
+before compilation (see ``program``).
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 
     ``source`` has the collectives of the canonical program that have the copies' number (see ``facts.mark``). The
     compiler has added some copies if the copies run more often in total than the collectives in ``source``. If it is
-    unknown how often they run, the numbers of collectives are compared.
+    unknown how often the collectives run, the number of copies is compared with the number of collectives in
+    ``source``.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)

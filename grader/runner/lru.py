@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """A cache of values that are slow to make, by key. It helps because many submissions contain equal programs.
+    """A cache of values that are slow to make, by key. It saves time because many submissions contain equal programs.
 
     Args:
         most: the largest total size of the cached values.

@@ -1,7 +1,7 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
-This file changes a copy of the program, which is compiled only once. In the copy, each operation of the kind under test
-(collectives or matmuls) has a number, in the order of ``wire.operations``. The copy's ``main`` has an additional
+This module changes a copy of the program. The copy is compiled only once. In the copy, each operation of the kind under
+test (collectives or matmuls) has a number, in the order of ``wire.operations``. The copy's ``main`` has an additional
 argument. If this argument equals an operation's number, the operation returns replacement values (``others``);
 otherwise the operation returns the values that it computes. So each execution shows how far the results depend on one
 operation. An operation in a loop is changed in every round. If a function is called several times, each call gives the

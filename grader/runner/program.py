@@ -94,7 +94,8 @@ def canonical(
         most: the largest number of bytes that an array may have.
 
     Raises:
-        ProgramRefused: the program has a part that is not allowed, is too large, or does not fit the request.
+        ProgramRefused: the program has a part that is not allowed, is too large, or has other arguments or meshes than
+            the request.
     """
     if len(code) > MAX_PROGRAM:
         raise ProgramRefused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")

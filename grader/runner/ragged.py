@@ -98,7 +98,10 @@ def moved_by(op: Any) -> list[Any]:
 
 
 def most_sent(op: Any, members: int) -> int:
-    """Return the largest number of bytes that a device can send: all slices to other members, as far as they fit."""
+    """Return the largest number of bytes that a device can send to the other members of its group.
+
+    To each member, these are the bytes of its slices, or of the result if the result is smaller.
+    """
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))

@@ -59,7 +59,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A compiled program, as one device runs it. All devices run equal instructions.
+    """A compiled program, as each device runs it. All devices run equal instructions.
 
     Attributes:
         mesh: axis sizes in order; devices are numbered row-major.

@@ -102,7 +102,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def read_as(self, given: Given) -> str:
-        """Return a learner's answer as text, which shows the learner how the grader understood the answer."""
+        """Return a learner's answer as text. The text shows the learner how the grader understood the answer."""
 
     def written(self, want: Want) -> str:
         """Return the answer ``want`` as a learner could write it, so that ``read`` gives an equal answer."""
