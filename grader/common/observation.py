@@ -214,8 +214,7 @@ class Observation:
             no such compiler ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: runs the program again to find the operations whose values affect a result; None if it is never run.
-        paired: whether this is a timed program (never run) that equals, except for sizes, the program whose values are
-            judged in its place.
+        paired: whether this timed program equals, except for sizes, the program whose values are judged in its place.
     """
 
     outputs: list[list[Sharded]]

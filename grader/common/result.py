@@ -161,7 +161,7 @@ class ExerciseReport(BaseModel):
             and inputs, and compares them with this record.
         pseudonym: the name that the learner chose for a leaderboard, as untrusted text; empty if the learner chose no
             name.
-        extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
+        extension: True if the exercise's points are a bonus, which the field ``Report.points`` does not include.
         basis: digests and versions, by name, of everything that decided the results. After a second grading, the grader
             reports which of these digests and versions changed.
         by_hand: record of points that a person gave for the whole exercise.

@@ -87,7 +87,7 @@ def place_of(op: Operation) -> str:
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
     """Return the FLOPs of matmuls over all paths and rounds of loops.
 
-    ``chosen``: the matmuls that count, as indices in the order of ``walk``; None for all matmuls.
+    ``chosen``: the matmuls to include, as indices in the order of ``walk``; None for all matmuls.
     """
     numbers = {id(op): n for n, op in enumerate(program.walk())}
 
