@@ -26,7 +26,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
             the overlap that the order of the instructions would allow without the fusion.
 
     Raises:
-        ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
+        ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
+            unknown.
         Untimed: a loop's number of rounds is unknown, or a collective's group has only some devices of a mesh axis.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)

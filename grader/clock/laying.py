@@ -38,7 +38,7 @@ class LaidBody:
     Attributes:
         numbers: each unit's number in the whole program.
         links: the links that each unit uses.
-        blocks: the bodies of loops and conditionals, by the unit's position.
+        blocks: the bodies of loops and conditionals, keyed by the position of the loop's or conditional's unit.
     """
 
     fused: Fused

@@ -60,7 +60,8 @@ def worst(
 
     Args:
         when: start and end of each unit.
-        inside: memory of the bodies of loops and conditionals, by the unit's position.
+        inside: memory of the bodies of loops and conditionals, keyed by the position of the loop's or conditional's
+            unit.
         length: the time at which the body ends, in the unit of ``when``.
         outermost: True if the body is the whole program, so that its arguments stay in memory.
         early: True if the program's results have memory from the program's start.

@@ -92,7 +92,10 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order of the pieces. If several pieces can be next, the one of lowest rank is."""
+    """Return a topological order of the pieces.
+
+    If several pieces can come next, the piece of lowest rank comes next.
+    """
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):

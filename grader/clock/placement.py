@@ -104,7 +104,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Placement:
-    """A mesh on a slice.
+    """The placement of a mesh's devices on the chips of a slice.
 
     Attributes:
         axes: for each mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.

@@ -198,7 +198,7 @@ class Timeline:
         return max(busy.values(), default=0)
 
     def gained(self, kind: str, work: int) -> float:
-        """Return the share of the time that overlap could save which the step really saves: 0 for none, 1 for all.
+        """Return the time that the step saves by overlap, as a share (0 to 1) of the time that overlap could save.
 
         A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
         two times. Only the step's length decides the result. So the result is lower if kernels take longer than

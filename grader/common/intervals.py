@@ -18,7 +18,7 @@ class Interval:
     """The minimum and maximum of a number, such as bytes sent, over all paths through a program and all devices.
 
     A check that requires a minimum uses ``least``; a check with a budget (a maximum) uses ``most``. If ``least`` and
-    ``most`` are equal, ``==`` between the interval and this number gives True.
+    ``most`` are equal, the interval also equals (``==``) this number.
     """
 
     least: float

@@ -115,7 +115,8 @@ class Collective:
             each collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
         sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
-        rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds. See ``count``.
+        rounds: how often the collective runs if its branch is taken: the product of the surrounding loops' rounds. See
+            ``count``.
         line: line in the learner's source; None if the compiler added the collective.
         shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
             device, -1: to the previous device); None for any other collective.

@@ -59,9 +59,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of an argument,
-    with no entry in common, and results of the program depend on both pieces. The list is empty if the program is too
-    long for the analysis, or has a part that the analysis cannot track.
+    A chain of permutes is a pipeline if it sends two pieces of data that depend on entries of one argument but have no
+    entry in common. Results of the program must depend on both pieces. The list is empty if the program is too long for
+    the analysis, or has a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.

@@ -1,4 +1,4 @@
-"""Results of checks and questions, and the Report of a submission. The modules that show or export results read them.
+"""Results of checks and questions, and the Report of a submission, which all code that shows or exports results reads.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path and no memory
 address. The only times in a report are submission times, in a course with a late policy. So reports on equal

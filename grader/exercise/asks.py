@@ -148,7 +148,7 @@ class Asks:
         Two formulas count as equal if their values are equal at points that the grader chooses at random.
 
         Args:
-            symbols: for each symbol, 3 or more possible values, from which the grader makes the points.
+            symbols: for each symbol, 3 or more possible values, at which the grader evaluates formulas.
         """
         answer = questions.formula(symbols)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)

@@ -93,19 +93,19 @@ class Call:
 
     @property
     def results(self) -> list[CallResult] | None:
-        """The arrays of the result, in order; None if the number of arrays is not declared."""
+        """The arrays of the result, in order; None if the author did not declare how many arrays there are."""
         if self.returns is None:
             return [CallResult("")] if self.wrt else None
         return flat(self.returns)
 
     @property
     def names(self) -> Any:
-        """The tree of the result with the name of each array; None if the result is not declared."""
+        """The declared tree of the result, with the name of each array; None if the author declared no tree."""
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
     @property
     def arrays_due(self) -> int | None:
-        """Number of arrays that a program returns, as results and gradients; None if the result is not declared."""
+        """Number of arrays that a program returns, as results and gradients; None if the author declared no result."""
         results = self.results
         return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
 
@@ -125,7 +125,7 @@ class Call:
         return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
 
     def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
-        """Return the static keywords of the hidden inputs or of the public inputs."""
+        """Return the task's static keywords: if ``hidden``, those for hidden inputs, else those for public inputs."""
         return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property

@@ -37,7 +37,7 @@ class _Kept:
         self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline, from the cache if possible. Raises the errors of ``timeline``."""
+        """Return a program's timeline, from the cache if possible. Raises the errors that ``timeline`` raises."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -103,7 +103,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
 
     Args:
         kind: a kind of collective, such as "permute".
-        at_least: the smallest share of the possible saving that passes, more than 0 and at most 1.
+        at_least: the smallest saved share with which the check passes, more than 0 and at most 1.
         work: seconds that any right program needs for everything except collectives of ``kind``: for kernels, and for
             collectives of other kinds that cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.

@@ -116,7 +116,7 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    """Return start, stop and step, with Python's defaults filled in."""
+    """Return a slice's start, stop and step, with Python's defaults in place of None."""
     step = 1 if part.step is None else part.step
     return 0 if part.start is None and step == 1 else part.start, part.stop, step
 

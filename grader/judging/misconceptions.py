@@ -84,7 +84,7 @@ def fitting(
 
     If the function ``gives`` of one or more misconceptions predicts the submission's results, return these
     misconceptions. Otherwise, a misconception fits if the submission fails every check that the misconception fails,
-    and with equal findings; checks that were not tried on the submission do not count. If several misconceptions fit,
+    and with equal findings. Checks that were not tried on the submission are ignored. If several misconceptions fit,
     return those whose programs agree with the submission in most properties (see ``_rank``).
 
     Args:
@@ -172,8 +172,8 @@ def _rank(
 
     The programs are the submission's (``submitted``) and a misconception's (``mistaken``).
 
-    The properties are the set of failed checks, all collectives, all matmuls and all results. The fraction is that of
-    the collectives that occur in both programs.
+    The properties of a program are the set of checks that it fails, its collectives, its matmuls and its results. The
+    fraction is the share of all collectives that occur in both programs.
     """
     pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
     same_checks = failed == set(misconception.fails) & results.keys()
@@ -201,7 +201,7 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the outcome of the submission's function in a case that fails; ``NO_DATA`` if the failure shows none."""
+    """Return the outcome of the submission's function in a failing case; ``NO_DATA`` if the failure has no outcome."""
     return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -218,9 +218,9 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if the submission's findings match those of one form of a misconception.
+    """Return True if ``match`` accepts the submission's findings with those of one form of a misconception.
 
-    It is also enough if the submission's findings match what the findings of all forms have in common.
+    It is also enough if ``match`` accepts the submission's findings with those that all forms have in common.
     """
     if any(match(submitted, form) for form in forms):
         return True

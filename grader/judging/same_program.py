@@ -1,9 +1,9 @@
 """Check that a large program equals a small program, except for sizes.
 
-The large program is timed but never runs. If it equals a small program that gives right values, the grader counts the
-large program's values as right too. Equal programs have equal operations in equal order, with equal operands (by
-position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size in the small program
-into the size in the large program.
+The large program is timed but never runs. If the large program equals a small program that gives right values, the
+grader assumes that the large program's values are right, too. Equal programs have equal operations in equal order, with
+equal operands (by position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size
+in the small program into the size in the large program.
 
 In messages, the small program is *the judged program*, and the large program *the timed program*.
 """

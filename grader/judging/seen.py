@@ -95,9 +95,9 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Return True if the grader tries, for this ask (request), which operations affect a result (see ``Poison``).
 
-    Each trial compiles a program, so the grader tries only the mesh with the most axes. When it grades, it tries only
-    hidden dimensions. A submission gains nothing if it leaves out work on other meshes or at the sizes that learners
-    see.
+    Each trial compiles a program, so the grader tries only the mesh with the most axes. In a grading run, the grader
+    tries only calls on hidden dimensions. A submission gains nothing if it leaves out work on other meshes or at the
+    sizes that learners see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -217,7 +217,8 @@ def paired(answered: Sequence[Answered]) -> list[Answered]:
 
     If the two differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise the timed
     program's observation gets the small program's ``poison``, which finds the operations whose values affect a result,
-    and the field ``paired`` of the observation becomes True. Programs that were compared before stay unchanged.
+    and the field ``paired`` of the observation becomes True. A program that an earlier call of this function compared
+    stays unchanged.
     """
     found = []
     for answer in answered:

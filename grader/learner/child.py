@@ -23,8 +23,8 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source (the learner's file or notebook), then answer every ask (request of the grader).
 
     Args:
-        read: returns the next n bytes of the input. The input consists of frames (a header and bytes). The first frame
-            has the source, and each later frame has a list of asks.
+        read: a function that returns the next n bytes of the input. The input consists of frames (a header and bytes).
+            The first frame has the source, and each later frame has a list of asks.
         stream: the output. The first message, ``started``, asks the grader to send the source. The next message,
             ``loaded``, reports that the source ran. Each later message is an answer to an ask, with the ask's number.
         seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).

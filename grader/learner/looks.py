@@ -121,7 +121,9 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``, a program. Meanwhile, learner code that inspects an array gets a computed array.
+    """Return ``export(task)``, a program.
+
+    While ``export`` runs, learner code that inspects an array gets a computed array.
 
     Args:
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.

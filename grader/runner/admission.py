@@ -1,4 +1,4 @@
-"""Admission of programs: the grader refuses a program that has an operation or type outside the allow-lists here.
+"""Admission of programs: the grader refuses a program that has an operation or type outside this module's allow-lists.
 
 The grader also refuses programs that exceed limits on sizes.
 """

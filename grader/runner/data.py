@@ -17,8 +17,8 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
     All other values follow from the program alone: constants, positions of devices on the mesh, and values computed
     only from these. If an operation compares, selects or converts data, its result is data, too. If the condition of a
-    branch or a loop is data, its results are data, too. A value in a function is data if it is data in any call of the
-    function.
+    branch or a loop is data, the results of this branch or loop are data, too. A value in a function is data if it is
+    data in any call of the function.
 
     Args:
         functions: the functions of a module by name.

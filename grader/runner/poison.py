@@ -171,9 +171,10 @@ class PoisonedModule:
     """A canonical program's module, changed in place.
 
     The main function gets two additional integer arguments, and so does each other function and each ``shard_map`` body
-    that has operations of the kind ``what``. The first is the number of the operation to change, counted from the
-    function's first operation of the kind. The second is a *salt*, a number that selects the replacement values. A
-    ``shard_map`` body also gets the device's position, so that each device can compute a salt of its own.
+    that has operations of the kind ``what``. The first additional argument is the number of the operation to change,
+    counted from the function's first operation of the kind. The second one is a *salt*, a number that selects the
+    replacement values. A ``shard_map`` body also gets the device's position, so that each device can compute a salt of
+    its own.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:

@@ -100,7 +100,7 @@ def moved_by(op: Any) -> list[Any]:
 def most_sent(op: Any, members: int) -> int:
     """Return the largest number of bytes that a device can send to the other members of its group.
 
-    To each member, these are the bytes of its slices, or of the result if the result is smaller.
+    For each of these members, count the bytes of the slices that go to it, but at most the bytes of its result.
     """
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
