@@ -1,4 +1,4 @@
-"""The *clock*, the course's model of time on a chip: when each operation of a program runs on a chip, slice and mesh.
+"""The *clock*, the course's model of time on a chip. It computes when each operation of a program runs on a slice.
 
 The function ``timeline`` takes a program's ``Operations`` and a slice of chips, and returns a ``Timeline``. The result
 is deterministic. It has whole picoseconds, which do not depend on names, hash seeds or the machine. ``docs/clock.md``

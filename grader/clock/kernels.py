@@ -8,7 +8,8 @@ If only cheap operations use a matmul's result, these operations join the matmul
 make the matmul wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an
 array filled with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds
 dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or
-the body's result uses its value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused into it.
+the body's result uses the operation's value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused
+into it.
 """
 
 from __future__ import annotations

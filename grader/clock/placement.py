@@ -24,9 +24,9 @@ class Slice:
     """Chips that form one torus or grid.
 
     Attributes:
-        chip: the chip's row in the hardware table. If a chip has several devices, the row of one device.
+        chip: the chip's row in the hardware table. If a chip has several devices, this is the row of one device.
         shape: the number of chips along each axis.
-        cores: devices per chip. If a chip has several devices, they form one more axis of the grid.
+        cores: devices per chip. If a chip has several devices, the devices of a chip form one more axis of the grid.
     """
 
     chip: Chip
@@ -198,10 +198,12 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         mesh: axis sizes. The product of the axis sizes is the number of the slice's chips, or of its devices if each
             chip has two.
         axes: for each mesh axis, the slice's axes (0, 1, ...) that the mesh axis covers. If None, ``placed`` goes
-            through the mesh axes in order, and gives each mesh axis the first free axes that fit, as few as possible.
+            through the mesh axes in order, and gives each mesh axis the first free axes whose sizes multiply to its
+            size, as few as possible.
 
     Raises:
-        ValueError: the mesh does not fit on the slice, or fits only with other ``axes``. The message is one line.
+        ValueError: no whole axes of the slice have the sizes of the mesh's axes, or the given ``axes`` do not have
+            them. The message is one line.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

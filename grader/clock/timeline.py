@@ -21,7 +21,8 @@ class Span:
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
-        number: the number of the kernel or collective. It is equal in all rounds of a loop and on all links.
+        number: the number of the kernel or collective. A kernel or collective has one number in all rounds of a loop
+            and on all links.
         line, file: the place in the learner's source, if known.
         bytes: for a collective, the size of its input on this device; for a kernel, the bytes that it reads and writes.
         flops: FLOPs of a matmul; 0 for all other spans.

@@ -61,7 +61,7 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """A record: a check compared the amount that a program needs with a budget.
+    """A record that a check compared the amount that a program needs with a budget.
 
     Attributes:
         word: the name of the function that made the comparison, such as "expect_memory".

@@ -136,7 +136,7 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """If the entries exceed the limit, delete the least recently used ones, down to nine tenths of the limit.
+        """If the entries exceed the size limit, delete the least recently used entries, down to 9/10 of the limit.
 
         ``added`` is the size in bytes of the entries just written. The first write adds up the sizes of all entries in
         the file. Later writes only add ``added`` to this total, and count all entries again if the total exceeds the

@@ -69,7 +69,7 @@ class Held:
 class Sent:
     """A value that one or more permutes send.
 
-    The fields are its number among all sent values, its marks on each device, and the permutes that send it.
+    The fields are the value's number among all sent values, its marks on each device, and the permutes that send it.
     """
 
     number: int

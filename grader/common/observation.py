@@ -115,8 +115,7 @@ class Collective:
             each collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
         sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
-        rounds: how often the collective runs if its branch is taken: the product of the surrounding loops' rounds. See
-            ``count``.
+        rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds. See ``count``.
         line: line in the learner's source; None if the compiler added the collective.
         shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
             device, -1: to the previous device); None for any other collective.
@@ -207,8 +206,8 @@ class Observation:
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
         elsewhere: outputs on devices that are not simulated. The first entry of ``elsewhere`` has the devices' default
-            matmul precision; if the default rounds operands, a second entry has float32 matmuls. If the program
-            did not run there, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
+            matmul precision; if the default rounds operands, a second entry has float32 matmuls. If the program did not
+            run on them, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
         measured: seconds per call on devices that are not simulated, one number per round of measurements; or the
             reason why there are no times.
         compiled: the schedule that a TPU's compiler made (it needs no TPU), or the compiler's error as a Fault; None if
@@ -326,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison with a budget. Return True if the budget is kept, or if ``measuring`` is set."""
+        """Record a comparison with a budget. Return True if the amount is within it, or if ``measuring``."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 
@@ -387,7 +386,7 @@ class Seen:
 
 
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
-    """Return the collectives of the backward pass, or of the forward pass.
+    """Return the collectives of the backward pass if ``backward`` is True, else those of the forward pass.
 
     If it is unknown to which pass a collective belongs, the collective's ``rounds.least`` becomes 0.
     """

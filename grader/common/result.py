@@ -36,7 +36,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """An item of a rubric. ``given`` is True if the person who graded gave the item's points."""
+    """An item of a rubric. ``given`` is True if the person who graded the answer gave the item's points."""
 
     model_config = _FROZEN
 
@@ -77,7 +77,7 @@ class Result(BaseModel):
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
-        where: the device, index or source line that failed.
+        where: the device, array index or source line where the check failed.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
         staff: text that only staff may read. If the check fails only on inputs drawn from the course's seed, the text
@@ -86,7 +86,7 @@ class Result(BaseModel):
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
         rubric: the items of the rubric, which a person picks to give points; the JSON form leaves out an empty rubric.
         unjudged: True if the task is right on simulated devices but was not judged on the requested devices; the JSON
-            form leaves out False.
+            form has this field only if it is True.
     """
 
     model_config = _FROZEN

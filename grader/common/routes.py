@@ -85,7 +85,7 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for every device, the number of the device where its part of the value started.
+        sources: for every device, the number of the device from which the data of its part of the value came first.
         hop: the last permute (hop) that moved the value; None if no permute moved the value.
         writes: blocks that were written over the value, oldest first.
         mixed: True if data of unknown origin was written over the value.

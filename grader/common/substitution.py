@@ -28,7 +28,7 @@ class Substitution:
 
     Attributes:
         ratios: by prime number, large size / small size of the dimension or mesh axis that the prime identifies. A size
-            is multiplied by this ratio as many times as it is divisible by the prime.
+            is multiplied by this ratio once for each time that the prime divides the size.
     """
 
     ratios: Mapping[int, Fraction]

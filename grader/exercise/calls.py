@@ -163,7 +163,7 @@ def _same_names(
 
 
 def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
-    """Check that each array is drawn only from earlier arguments, static keywords and dimensions."""
+    """Check that each array's function ``draw`` uses only earlier arguments, static keywords and dimensions."""
     before: list[str] = []
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):

@@ -60,7 +60,7 @@ class Call:
         wrt: names of the arguments with respect to which the grader differentiates the task.
         cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
             loss with cotangent 1.
-        returns: the tree of the result; None if not declared.
+        returns: the structure (tree) of the result; None if the author declared none.
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice of the program's timeline. The program of a timing call never runs.
         timed: for a timing call, a call of the task with small sizes. The program runs with these small sizes, so that

@@ -280,8 +280,8 @@ class Exercise(Asks):
             gives: a function with the parameters of the first check in ``fails``. The function raises Failure if this
                 mistake cannot give a program's results. A task that draws random numbers needs ``gives``, because two
                 programs with the same mistake then have different results.
-            breaks: the rules that this mistake breaks, quoted from the statement. ``verify`` requires one misconception
-                for each row under "What is checked".
+            breaks: the rules that this mistake breaks, quoted from the statement. The command ``verify`` requires one
+                misconception for each row under "What is checked".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]

@@ -37,8 +37,9 @@ class Scenario:
         mesh: the size of every axis of the mesh.
         arrays: (shape, spec) of each array. If the question divides a dimension by the size of a mesh axis, the spec
             shards the dimension over this axis.
-        chip: the chip. The chip must have a slice that fits ``slice``, ``rings`` and ``lines``. If a scenario has no
-            ``slice``, ``rings`` or ``lines``, the chip must have a slice with as many chips as the mesh.
+        chip: the chip. The chip must have a slice with the shape ``slice`` and with axes of the sizes in ``rings`` and
+            ``lines``. If a scenario has no ``slice``, ``rings`` or ``lines``, the chip must have a slice with as many
+            chips as the mesh.
         slice: chips along each axis of the slice, if the question names a slice.
         rings: sizes of axes for which the question or its answer assumes a ring. lines: sizes of axes for which the
             question or its answer assumes a line.

@@ -92,8 +92,8 @@ def fitting(
         known: the misconceptions that fail this check.
         checks: all checks by name.
         shown: returns a misconception's answers to the given asks (requests). To save time, ``shown`` first gets only
-            the asks of the submission's first failing run. It gets all asks only for misconceptions that may explain
-            this run.
+            the asks of the submission's first failing run. ``shown`` gets all asks only for misconceptions that may
+            explain this run.
     """
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
@@ -277,7 +277,7 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if there is no place where the findings of the two programs disagree.
 
-    It is enough if they agree in few places, because most places cannot be compared.
+    This holds even if the findings agree in only a few places.
     """
     return _agreement(submitted, mistaken) is not None
 

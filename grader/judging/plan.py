@@ -223,7 +223,7 @@ def _compared_calls(checks: Sequence[Check]) -> set[int]:
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call alone; for a timing call, the small call whose values are judged in its place, then the call."""
+    """Return the call alone; for a timing call, the small call that is judged in its place, then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 

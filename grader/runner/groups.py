@@ -146,7 +146,7 @@ def numbers(attribute: Any) -> Groups:
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
     """Return the groups of a collective.
 
-    Return None if its mesh is unknown, lacks one of the named axes, or has another number of devices than ``devices``.
+    Return None if the collective's mesh is unknown, lacks one of the named axes, or does not have ``devices`` devices.
 
     Args:
         attribute: the attribute ``replica_groups``: numbers of devices (JAX 0.10), or a mesh and axes or parts of axes

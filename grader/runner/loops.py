@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 
 def trip_count(loop: Any) -> int | None:
-    """Return a loop's number of rounds if it is ``for i in range(a, b, c)`` with constants a, b and c, else None."""
+    """Return a loop's number of rounds if the loop is ``for i in range(a, b, c)`` with constants, else None."""
     condition, body = (next(iter(region)) for region in loop.regions)
     limit = _limit(condition)
     if limit is None:

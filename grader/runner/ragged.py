@@ -100,7 +100,8 @@ def moved_by(op: Any) -> list[Any]:
 def most_sent(op: Any, members: int) -> int:
     """Return the largest number of bytes that a device can send to the other members of its group.
 
-    For each of these members, count the bytes of the slices that go to it, but at most the bytes of its result.
+    For each of these members, count the bytes of the slices that go to it, but at most the bytes of the member's
+    result.
     """
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members

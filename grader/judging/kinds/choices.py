@@ -87,8 +87,8 @@ class ChoiceKind(AnswerKind[str, str]):
     def _by_text(self, text: str) -> list[str]:
         """Return the keys of all options that ``text`` may mean.
 
-        The result has the options with this text. If no option has this text, it has the option whose key is ``text``.
-        If there is no such key, it has the options whose texts begin with ``text``.
+        The result has the options with this text. If no option has this text, the result has the option whose key is
+        ``text``. If no option has this key, the result has the options whose texts begin with ``text``.
         """
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (

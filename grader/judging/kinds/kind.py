@@ -113,7 +113,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return text
 
     def misfit(self, given: Given) -> str:
-        """Return why this answer is wrong for every variant of the question; '' if it may be right."""
+        """Return why this answer is wrong for every variant of the question; '' if the answer may be right."""
         return ""
 
     def why(self, given: Given, want: Want) -> str:
