@@ -44,17 +44,18 @@ class Difference:
 
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
-    """Return the first difference between the programs, except for sizes that ``sizes`` explains; None if equal."""
+    """Return the first difference between the programs, except for sizes that ``sizes`` converts; None if equal."""
     return _Matching(small, large, sizes).first_difference()
 
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A *pair* is a size in the small program and the matching size in the large program.
+    """Comparison of two programs. A *pair* is a size in the small program and the size at this place in the large one.
 
     Attributes:
         sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
-        follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
+        follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
+            results of earlier slices, concatenations, windows or collectives.
     """
 
     small: Operations
@@ -340,7 +341,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
     """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them.
 
-    ``rounds``: how often the loops around the bodies run them, in each program.
+    ``rounds``: how often the loops around the two bodies run the bodies, in each program.
     """
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds

@@ -71,7 +71,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
 
 def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
-    """Return what a check sees of a program without its inputs and results."""
+    """Return the part of a ``Seen`` that is about the program itself, without inputs and results."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
@@ -124,7 +124,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     """Return what a check sees of one step.
 
     Args:
-        program: what a check sees of the program without inputs and results.
+        program: the part of a ``Seen`` that is about the program itself, without inputs and results.
         inputs: the arguments drawn for this step.
         before: the earlier steps. Results of the previous step may be arguments of this step.
     """
@@ -215,7 +215,7 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers, after comparing each timed program with the small program whose values are judged.
 
-    If the two differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise the timed
+    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise the timed
     program's observation gets the small program's ``poison``, which finds the operations whose values affect a result,
     and the field ``paired`` of the observation becomes True. A program that an earlier call of this function compared
     stays unchanged.
@@ -237,7 +237,7 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
 
-    The small call is on the mesh and at the sizes that match those of ``ask``.
+    The small call is on the mesh and at the sizes that correspond to those of ``ask``.
 
     Raises:
         LookupError: ``answered`` lacks this answer, although every plan with a timing call also has the small call.

@@ -226,7 +226,7 @@ def _parse_text(text: str, unit: str) -> ParsedAnswer:
 
 
 def _plain_signs(text: str) -> str:
-    """Replace variants of a sign, such as of the minus sign, by one of them, and write ``10³`` as ``10^3``."""
+    """Replace all variants of a sign, such as the minus sign, by one variant, and write ``10³`` as ``10^3``."""
     raised = re.sub("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+", lambda found: "^" + found[0].translate(RAISED), text)
     return raised.translate(SAME)
 

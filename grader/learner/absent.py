@@ -28,7 +28,8 @@ class NotInstalled(ImportError):
 class StandIn:
     """A stand-in for a missing module, or for a name in that module.
 
-    Learner code can read and set its attributes and items. A call, a loop, ``+``, ``*`` or ``@`` raises NotInstalled.
+    Learner code can read and set a stand-in's attributes and items. A call, a loop, ``+``, ``*`` or ``@`` raises
+    NotInstalled.
     """
 
     def __init__(self, module: str, line: int) -> None:

@@ -39,7 +39,10 @@ NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Do nothing. A worker process puts in its place a function that reports which phase begins, such as compiling."""
+    """Do nothing.
+
+    A worker process replaces this function, in order to report which phase begins, such as compiling.
+    """
 
 
 class CannotRun(Exception):
@@ -66,8 +69,8 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     (``facts.mark``).
 
     Args:
-        found: the facts that ``facts.read`` found in the canonical program. If they do not say how many FLOPs it has,
-            this function counts the FLOPs of the compiled program.
+        found: the facts that ``facts.read`` found in the canonical program. If these facts do not say how many FLOPs
+            the program has, this function counts the FLOPs of the compiled program.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]

@@ -70,7 +70,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield the values at position ``number``: an argument of the loop's condition, one of its body, and a result."""
+    """Yield a loop's values at position ``number``: an argument of the condition, an argument of the body, a result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -155,10 +155,10 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The reply's ``seconds`` has, for each of ``rounds`` rounds, the mean seconds of one of its ``calls`` calls. The
-    arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's memory limit applies;
-    on other devices, only the device's own memory limits the program. All processes make equally many calls, because
-    each call waits for all processes.
+    The reply's ``seconds`` has one number for each of ``rounds`` rounds: the mean seconds per call, over the round's
+    ``calls`` calls. The arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's
+    memory limit applies; on other devices, only the device's own memory limits the program. All processes make equally
+    many calls, because each call waits for all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []

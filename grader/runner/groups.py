@@ -104,7 +104,7 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
         mesh: size of each mesh axis, in device order.
 
     Returns:
-        Axis names in mesh order. Empty if no group has two members, so nothing moves.
+        Axis names in mesh order. Empty if no group has two members, so no data moves.
     """
     found, stride = [], math.prod(mesh.values())
     for axis, size in mesh.items():

@@ -117,7 +117,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
     Args:
         given: as for ``_Walk.computation``.
-        known: names of values that are not data. If no operand is data, the instruction's name is added.
+        known: names of values that are not data. If no operand is data, the instruction's name is added to ``known``.
         calls: whether the instruction calls a computation.
     """
     data = sum(o not in known for o in one.operands)

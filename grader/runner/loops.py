@@ -24,7 +24,7 @@ def trip_count(loop: Any) -> int | None:
 
 
 def _limit(condition: Any) -> tuple[Any, int, int] | None:
-    """Return a loop's counter, its position among the values that the loop carries, and its bound (exclusive).
+    """Return a loop's counter, the counter's position among the values that the loop carries, and its exclusive bound.
 
     Return None if the condition does not compare such a counter with a constant.
     """
@@ -41,7 +41,7 @@ def _limit(condition: Any) -> tuple[Any, int, int] | None:
 
 
 def _step(body: Any, position: int) -> int | None:
-    """Return the positive constant that each round adds to the counter; None if it changes in another way."""
+    """Return the positive constant that each round adds to the counter; None if the counter changes in another way."""
     *_, returned = list(body)
     added = defining(returned.operands[position])
     if added is None or added.name != "stablehlo.add":

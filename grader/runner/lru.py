@@ -22,7 +22,7 @@ class LRUCache(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key. If it is not cached, call ``make`` to make it."""
+        """Return the value of a key. If the value is not cached, call ``make`` to make it."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]
