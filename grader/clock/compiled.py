@@ -134,7 +134,10 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Replayed) -> int:
-        """Add a loop, or a conditional's longest branch, to ``found``. Return the time at which it ends."""
+        """Add a loop, or a conditional's longest branch, to ``found``.
+
+        Return the time at which the loop or branch ends.
+        """
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:

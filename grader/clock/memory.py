@@ -31,9 +31,9 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
     Args:
-        on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from
-            the program's start, and the module ``stored`` determines the dtypes of values. The checks of exercises pass
-            False.
+        on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from the
+            program's start, and the module ``stored`` determines the dtypes of values. The functions with which
+            exercises check memory pass False.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 

@@ -50,7 +50,7 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """Return the pieces' start times in the shortest of five orders.
+    """Return the pieces' start times in that one of five orders with the shortest step.
 
     If several orders are equally short, the program's own order wins.
 

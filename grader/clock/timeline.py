@@ -98,7 +98,7 @@ class LiveMemory:
     """Bytes of live values on one device: all arguments, and each result from its unit's start to the last use.
 
     Attributes:
-        peak: the maximum over time.
+        peak: the largest number of bytes at any time.
         arguments, results, temporaries: the bytes at the peak, by kind of value.
         at: the operation that runs when the bytes are at the peak, such as "dot_general, line 14"; "" if the peak is
             before the first operation.
@@ -182,7 +182,7 @@ class Timeline:
         return tuple(lane for lane in (COMPUTE, *links) if lane == COMPUTE or lane in used)
 
     def shares(self) -> dict[str, Share]:
-        """Return overlapped and exposed time by kind of collective, in the order in which kinds occur."""
+        """Return the overlapped and exposed time of each kind of collective, in the order of first occurrence."""
         found: dict[str, Share] = {}
         for c in self.collectives:
             before = found.get(c.kind, Share(0, 0))

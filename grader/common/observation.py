@@ -197,7 +197,7 @@ class Observation:
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
-        collectives: in program order.
+        collectives: the program's collectives, in program order.
         memory: peak temporary bytes per device, from the compiler, which counts every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.

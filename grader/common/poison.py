@@ -29,7 +29,7 @@ class Poison(Protocol):
         """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed.
 
         Args:
-            what: COLLECTIVES or PRODUCTS (matmuls).
+            what: the kind of operation: COLLECTIVES or PRODUCTS (matmuls).
         """
         ...
 

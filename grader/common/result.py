@@ -137,7 +137,7 @@ class Evidence(BaseModel):
         mesh, dims: mesh and dimensions of a call.
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
-        inputs: SHA-256 of all inputs, or of the cases.
+        inputs: SHA-256 of all inputs of a call, or of the cases (argument sets) of a plain function.
         step: for a timed program, its simulated time in picoseconds; else None.
     """
 

@@ -101,7 +101,8 @@ class Asks:
         """Declare a question that asks for all options that apply; the function returns the list of their keys.
 
         Args:
-            options: as for ``choice``. At least one option must apply, and at least one option must not apply.
+            options: texts by key, as for ``choice``. At least one option must apply, and at least one option must not
+                apply.
             partial: whether a wrong list earns a part of the points. The part is (listed right options / all right
                 options) - (listed wrong options / all wrong options).
         """

@@ -93,8 +93,8 @@ class Exercise(Asks):
         """Declare a per-device function; its ``in_specs`` are the specs of the call's arguments.
 
         Args:
-            check_vma: as for ``jax.shard_map``. With "both", the grader judges the function with True and with False.
-            axis_types: as for ``task``.
+            check_vma: as in ``jax.shard_map``. With "both", the grader judges the function with True and with False.
+            axis_types: the type of the mesh axes, as for ``task``.
         """
         types = declared.axis_types(axis_types)
         if not isinstance(check_vma, bool) and check_vma != "both":
@@ -184,7 +184,7 @@ class Exercise(Asks):
         by operation.
 
         Args:
-            call: the call with the checked values. If a dimension has another size for timing, its size in ``call``
+            call: the call whose values are checked. If a dimension has another size for timing, its size in ``call``
                 needs a prime factor that divides no other size and is larger than the number of devices.
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.

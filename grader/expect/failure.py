@@ -15,9 +15,10 @@ class Compared:
 
     Attributes:
         held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
-        good: masks of the right values.
+        good: for each device, the mask of the right values.
         bound: largest allowed error.
-        informative: masks of the values to use in the search for the mistake's cause; None for all values.
+        informative: for each device, the mask of the values to use in the search for the mistake's cause; None for all
+            values.
     """
 
     held: Sequence[np.ndarray]
@@ -33,7 +34,7 @@ class Failure(Exception):
     Attributes:
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data that the report shows (None if there is nothing to show).
-        where: device, index or source line.
+        where: the device, array index or source line where the check failed.
         staff: one line for staff only, such as the arguments. If learners never see the inputs, only the command
             ``shardlings appeal`` shows the line.
         layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.

@@ -132,7 +132,7 @@ class Ask:
 
     @cached_property
     def encoded(self) -> list[Any]:
-        """The cases as JSON."""
+        """The cases (argument sets) of a plain function as JSON."""
         return [encode(case) for case in self.cases]
 
     @cached_property
@@ -283,7 +283,10 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Draw and yield the arguments of one run: one dict for each step. Raises AuthorError if this fails."""
+    """Draw and yield the arguments of one run: one dict for each step.
+
+    Raises AuthorError if the arguments cannot be drawn.
+    """
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

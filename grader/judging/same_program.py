@@ -323,7 +323,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if it is ``judged``."""
+        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if both are equal."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

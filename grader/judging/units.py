@@ -205,7 +205,7 @@ def parse(raw: Any, unit: str) -> ParsedAnswer:
         unit: the question's unit.
 
     Raises:
-        BadAnswer: the answer cannot be read. No value of ``raw`` raises another exception.
+        BadAnswer: the answer cannot be read. The function raises no other exception, whatever ``raw`` is.
     """
     if isinstance(raw, str):
         return _parse_text(raw, unit)

@@ -1,10 +1,11 @@
 """A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
 This module refuses programs whose calls are nested too deeply, that have too many operations after inlining, or whose
-collectives have groups of devices that the mesh does not have. The module ``program`` makes all other refusals. Facts
-are read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every number is an
-interval that covers all paths through branches, and all devices. Some collectives are only added by XLA's partitioner,
-as for a reshard between different shardings; the module ``hlo`` reads them from the compiled program.
+collectives have groups of devices that the mesh does not have. All other reasons to refuse a program are checked in the
+module ``program``. Facts are read before any optimization, because XLA merges and rewrites collectives (two psums
+become one). Every number is an interval that covers all paths through branches, and all devices. Some collectives are
+only added by XLA's partitioner, as for a reshard between different shardings; the module ``hlo`` reads them from the
+compiled program.
 """
 
 from __future__ import annotations

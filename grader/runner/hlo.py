@@ -116,7 +116,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
     """Return how many operands are data: they may depend on the program's arguments.
 
     Args:
-        given: as for ``_Walk.computation``.
+        given: for each parameter of the computation, True if it cannot depend on the program's arguments.
         known: names of values that are not data. If no operand is data, the instruction's name is added to ``known``.
         calls: whether the instruction calls a computation.
     """
@@ -180,7 +180,8 @@ def unclaimed(
 
     Args:
         found: the compiled program's collectives, each with its numbers from ``facts.mark``.
-        marked: as for ``added_by_compiler``.
+        marked: the canonical program's collectives, by the numbers that ``facts.mark`` gave them, as for
+            ``added_by_compiler``.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = {i for i, is_claimed in enumerate(claimed) if not is_claimed}

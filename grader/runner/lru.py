@@ -14,7 +14,7 @@ class LRUCache(Generic[T]):
 
     Args:
         most: the largest total size of the cached values.
-        size: returns the size of one value.
+        size: a function that returns the size of one value.
     """
 
     def __init__(self, most: int, size: Callable[[T], int]) -> None:

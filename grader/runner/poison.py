@@ -44,7 +44,7 @@ def moved(
     """Return how much the results on the first set of inputs change if one operation returns replacement values.
 
     Args:
-        ask, code, inputs: as for ``execution.execute``.
+        ask, code, inputs: the grader's request, the program and its inputs, as for ``execution.execute``.
         what: the kind of operation: COLLECTIVES or PRODUCTS, of ``common.poison``.
         numbers: the numbers of the operations to change, one at a time.
 

@@ -2,9 +2,9 @@
 
 The bytecode is MLIR from a process that ran learner code, so nothing in it is trusted. Allow-lists decide which
 operations, custom calls, types and attributes a program may have, and its sizes are limited. Arguments get the
-shardings of the grader's request. The names of functions and meshes, and the channel numbers of collectives, are
-replaced by numbers in order. Of the source locations, only lines of the learner's files are kept. The rest of the
-grader hashes, reads and compiles only the printed text.
+shardings of the grader's request. Functions and meshes get new names, and the channels of collectives new numbers,
+which do not depend on the old ones. Of the source locations, only lines of the learner's files are kept. The rest of
+the grader hashes, reads and compiles only the printed text.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ REUSES = 20
 def _context() -> Any:
     """Return an MLIR context.
 
-    A context is slow to create, so several programs use one context. Each use makes the context larger, so it is
-    replaced after REUSES uses.
+    A context is slow to create, so several programs use one context. Each use makes the context larger, so a new
+    context replaces it after REUSES uses.
     """
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
@@ -197,7 +197,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """Return an attribute as text. If MLIR's Python API has no class for it, return the operation as text."""
+    """Return an attribute as text. If MLIR's Python API has no class for it, return the text of ``op``."""
     try:
         return str(op.attributes[name])
     except TypeError:

@@ -19,28 +19,28 @@ from grader.wire.frames import BadFrame, dtype_of, json_of
 
 
 def as_list(data: Any) -> list[Any]:
-    """Return ``data`` if it is a list. Raises TypeError if not."""
+    """Return ``data`` if it is a list. Raises TypeError for any other value."""
     if not isinstance(data, list):
         raise TypeError("not a list")
     return data
 
 
 def as_dict(data: Any) -> dict[str, Any]:
-    """Return ``data`` if it is a dictionary with string keys. Raises TypeError if not."""
+    """Return ``data`` if it is a dictionary with string keys. Raises TypeError for any other value."""
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise TypeError("not a dictionary")
     return data
 
 
 def as_text(data: Any, *, most: int = 300) -> str:
-    """Return ``data`` if it is a string of at most ``most`` characters. Raises TypeError if not."""
+    """Return ``data`` if it is a string of at most ``most`` characters. Raises TypeError for any other value."""
     if not isinstance(data, str) or len(data) > most:
         raise TypeError("not a name")
     return data
 
 
 def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
-    """Return ``data`` if it is an integer from ``least`` to ``most``. Raises ValueError if not."""
+    """Return ``data`` if it is an integer from ``least`` to ``most``. Raises ValueError for any other value."""
     if type(data) is not int or not least <= data <= most:
         raise ValueError(f"{str(data)[:40]} is not a size from {least} to {most}")
     return data

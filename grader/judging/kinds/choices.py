@@ -28,7 +28,7 @@ class ChoiceKind(AnswerKind[str, str]):
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
         """Return a ChoiceKind with the learner's parameters filled into the options' texts.
 
-        Raises the exceptions of ``AnswerKind.of``.
+        Raises the exceptions that ``AnswerKind.of`` raises.
         """
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
