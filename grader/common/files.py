@@ -25,7 +25,7 @@ def file_name(name: str) -> str:
 
     Different names have different file names. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Every
     other byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits, and so does a leading dot. If another page
-    of the class has this name (``RESERVED``, such as "index"), its first letter also becomes ``~`` and two hexadecimal
+    of the class has this name (``RESERVED``, such as "index"), the first letter also becomes ``~`` and two hexadecimal
     digits. A name that is too long becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")

@@ -50,7 +50,7 @@ class BadFormula(ValueError):
 
 
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """Return POINTS points at which to compare formulas. A point has a value for each symbol, in their order.
+    """Return POINTS points at which to compare formulas. A point has one value for each symbol, in order.
 
     The points are pseudorandom, and equal for equal ``symbols``.
 

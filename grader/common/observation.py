@@ -325,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison with a budget. Return True if the amount is within it, or if ``measuring``."""
+        """Record a comparison with a budget. Return True if the amount is at most the budget, or if ``measuring``."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 

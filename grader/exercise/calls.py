@@ -58,7 +58,7 @@ def declared_call(
 
 
 def at_sizes(call: Call, meshes: Any, dims: Any, hidden_dims: Any) -> Call:
-    """Return ``call`` with other meshes and sizes. Raises AuthorError if a mesh cannot shard an array."""
+    """Return ``call`` with other meshes and sizes. Raises AuthorError if an array cannot be sharded on a mesh."""
     shown = declared.dims("dims", dims)
     hidden = declared.dims("hidden_dims", hidden_dims) or shown
     _same_names(call.task, "dims", "sizes", "dimensions", shown, hidden)

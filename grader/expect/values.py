@@ -134,8 +134,11 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Describe a wrong shape. If the task is the body of a ``shard_map``, describe the shape that each device returns,
-    before ``out_specs`` applies."""
+    """Describe a wrong shape.
+
+    If the task is the body of a ``shard_map``, describe the shape that each device returns, before ``out_specs``
+    applies.
+    """
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
@@ -149,8 +152,9 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device with wrong values. If some devices have right values, the failure shows the
-    layout.
+    """Raise Failure for the first device with wrong values.
+
+    If some devices have right values, the failure shows the layout.
 
     Args:
         want: the reference as float64 or complex128.

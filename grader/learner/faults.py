@@ -140,8 +140,10 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in an error's stack frames: meshes in learner code, and meshes that learner code passed to
-    JAX."""
+    """Return the meshes in an error's stack frames.
+
+    These are the meshes in variables of learner code, and the meshes that learner code passed to JAX.
+    """
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

@@ -101,8 +101,10 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return the line of learner code that inspects an array, directly or with a NumPy function; None if JAX
-        inspects it."""
+        """Return the line of learner code that inspects an array, directly or with a NumPy function.
+
+        Return None if JAX's own code inspects the array.
+        """
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename

@@ -163,7 +163,8 @@ def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], sharding
 
 
 def checked_memory(compiled: Any, devices: int) -> int:
-    """Return bytes of temporaries per device.
+    """Return the bytes of temporaries on one device.
+
     Raises ProgramRefused if arguments, results and temporaries of all devices together exceed MAX_MEMORY.
     """
     memory = compiled.memory_analysis()
