@@ -256,7 +256,10 @@ def words(shown: list[str]) -> str:
 
 def table(shown: Mapping[str, Timeline]) -> str:
     """Return a table with the step time, the overlapped part and the memory of each timeline."""
-    rows = ["| | step | core busy | hops, overlapped | exposed | held at once |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| program | step | core busy | overlapped time of hops | exposed time of hops | held at once |",
+        "|---|---|---|---|---|---|",
+    ]
     for heading, timeline in shown.items():
         (share,) = timeline.shares().values()
         held = f"{timeline.memory.peak / 2**20:.0f} MiB"

@@ -130,7 +130,7 @@ def _moved_exchange(axes: Sequence[network.Axis]) -> float | None:
 
 
 def forms_table() -> str:
-    rows = ["| program | formula | us | clock |", "|---|---|---|---|"]
+    rows = ["| program | formula | formula, us | clock, us |", "|---|---|---|---|"]
     rows += [forms.row(name, formula, due, timeline(made(), place)) for name, formula, due, made, place in forms.FORMS]
     return "\n".join([*rows, ""])
 

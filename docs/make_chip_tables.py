@@ -397,7 +397,7 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
 
 def hidden_table(course: Course, compiled: Compiled) -> str:
     """Return a table of the verdicts of the checks on overlapped time."""
-    rows = ["| exercise | program | overlapped, clock | overlapped, compiler | verdict, clock | verdict, compiler | |"]
+    rows = ["| exercise | program | overlap (clock) | overlap (compiler) | verdict (clock) | verdict (compiler) | |"]
     rows.append("|---|---|---|---|---|---|---|")
     for exercise, by, asked in variants(course):
         answered = compiled.of(asked)
@@ -538,7 +538,7 @@ Errors = dict[tuple[str, str], tuple[list[float], list[float]]]
 def memory_table(course: Course, compiled: Compiled) -> str:
     """Return the memory of a device by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
     rows = [
-        "| task | compiler | in the program's order | error | in the clock's order | error | as on a TPU | error |",
+        "| task | compiled program | counted in the program's order | error | counted in the clock's order | error | counted as on a TPU | error |",
         f"|{'---|' * 8}",
     ]
     everything = ("05 to 13", SLICES[0])

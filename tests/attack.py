@@ -326,7 +326,7 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Po
 def table(outcome: Outcome) -> str:
     """Return the table of SECURITY.md: classes, attacks, gains before and now."""
     lines = [
-        "| class | attacks | gained from a grader in one process | no control applies | gained now |",
+        "| class | attacks | gain from the naive grader | without a control | gain from this grader |",
         "|---|--:|--:|--:|--:|",
     ]
     kinds = list(dict.fromkeys(row.kind for row in outcome.rows))

@@ -77,7 +77,8 @@ placed_and_unplaced = None  # TODO: your answer
 # ## Going further
 #
 # **In real systems.** The number of bytes on one device decides whether a model can train with pure data parallelism or
-# needs FSDP. Pure data parallelism keeps a copy of all weights on every chip. FSDP keeps one copy on all chips together.
+# needs FSDP. Pure data parallelism keeps a copy of all weights on every chip. FSDP cuts one copy of the weights over all
+# chips.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 # Training Trillion Parameter Models*.

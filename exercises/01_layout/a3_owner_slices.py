@@ -22,7 +22,7 @@ devices.
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
 Devices are numbered row by row: the last mesh axis changes fastest. Block 0 has the first rows. In a tuple of axes, the
-coordinate of the first axis changes slowest from block to block. Write start and stop of every slice, also where no
+coordinate of the first axis changes slowest from block to block. Give every slice a start and a stop, even where no
 axis cuts the dimension.
 
 **What is checked**

@@ -14,7 +14,8 @@ device.
 ```
 
 **Write** two functions of the whole array `a`: `shard_mean(a, *, mesh)` returns the mean of each device's own block.
-`shard_roll_diff(a, *, mesh, shift)` rolls each block down by `shift` rows within itself, and subtracts the block.
+`shard_roll_diff(a, *, mesh, shift)` rolls each block down by `shift` rows within itself, and subtracts the block as it
+was before the roll.
 
 | | shape | layout |
 |---|---|---|

@@ -11,19 +11,19 @@ The sharding of two operands decides what their einsum costs. A letter that both
 ```
 
 **Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
-`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first row of this table that applies.
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the answer in the first row of this table that applies.
 
 | answer | when |
 |---|---|
 | `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters |
-| 4 | an axis would cut two letters of the output; or both operands cut a kept letter, in different ways |
-| 3 | both operands cut a summed letter in the same way |
-| 2 | one operand cuts a summed letter, or both cut it in different ways |
+| 4 | an axis would cut two letters of the output; or a kept letter is cut in both operands, in different ways |
+| 3 | a summed letter is cut in both operands, in the same way |
+| 2 | a summed letter is cut in only one operand, or in both in different ways |
 | 1 | none of these |
 
-*In the same way* means that both operands have the same axes in the same order. If only one operand cuts a kept letter,
-that is no reason for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The
-given `axes_of` returns the axes of an entry as a tuple.
+*In the same way* means by the same axes in the same order. A kept letter that is cut in only one operand is no reason
+for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of`
+returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -36,9 +36,9 @@ given `axes_of` returns the axes of an entry as a tuple.
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both operands cut b in the same way. But
-y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With `P("x", None, "y")`
-for both operands it is case 1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. x cuts b in both operands, in the same
+way. But y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With
+`P("x", None, "y")` for both operands it is case 1.
 
 Check your work: shardlings check a5_classify
 Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
@@ -92,7 +92,7 @@ how_many_shardings = None  # TODO: your answer
 # | `"illegal"` | JAX refuses it |
 # | 4 | an all-gather of one operand first |
 # | 3 | a sum over devices afterwards |
-# | 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
+# | 2 | first gather the operand that is cut; or, if one operand is whole, slice it and sum over devices afterwards (exercise C2) |
 # | 1 | nothing; slicing an operand that is whole is free |
 #
 # **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.

@@ -27,7 +27,7 @@ collective comes from.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| one all-gather of C over y gives C[I_X, K] | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
+| one all-gather of C over y gives C[I_X, K] | no other collective; a device sends at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
 | 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
 | Auto, Explicit: the compiler inserts the all-gather, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
@@ -38,8 +38,8 @@ say how they are cut. In this mode a constraint to another layout is an error: u
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
-sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. If the compiler
+gathers `B`, each device sends its block [32, 20], 2560 bytes, and then spends 15,360 FLOPs.
 
 Check your work: shardlings check a6_three_modes
 Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
@@ -100,10 +100,11 @@ flops_of_one_constraint = None  # TODO: your answer
 
 # ## Going further
 #
-# **JAX.** In Explicit mode the types of the operands determine the type of each result. Where they do not, you get an
-# error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
-# that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default Auto
-# axes, `reshard` the operands first: their types do not say how they are cut.
+# **JAX.** In Explicit mode the types of the operands determine the type of each result. Where the types of the operands
+# do not determine it, JAX raises an error at the line of the operation. A collective also appears where you pass
+# `out_sharding`, or where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows
+# the type of a value. On a mesh of your own, with the default Auto axes, `reshard` the operands first: their types do not
+# say how they are cut.
 #
 # **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
 # expensive, Manual for kernels.

@@ -27,10 +27,10 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | it sends at most the bytes of the cheapest plan that uses every axis at most once |
 
 Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
-`run_plan` returns a plan's layout at the end and its bytes.
+`run_plan` returns the layout at the end of a plan, and the bytes that each device sends.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
@@ -100,8 +100,8 @@ reshard_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. This plan slices along
-# an axis along which devices hold copies, and later gathers along this axis again.
+# The order matters: cut early and gather late. For some changes of layout, a plan that uses an axis twice is still
+# cheaper. This plan slices along an axis along which devices hold copies, and later gathers along this axis again.
 #
 # **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 #

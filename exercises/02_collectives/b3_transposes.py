@@ -29,11 +29,11 @@ which takes one cotangent block per device, y, to one cotangent block per device
 |---|---|
 | value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
-| your own collective | you call the collective; `jax.vjp`, `jax.linear_transpose` or a gradient do not make it for you |
+| your own collective | you call the collective yourself; you do not let `jax.vjp`, `jax.linear_transpose` or a gradient call it |
 
-- The forward pass copies an element to many devices: the element gets the *sum* of the copies' cotangents.
-- The forward pass adds an element to others: the element gets the whole cotangent of the sum.
-- The forward pass moves an element: the cotangent comes back from the element's new device.
+- If the forward pass copies an element to many devices, the element gets the *sum* of the copies' cotangents.
+- If the forward pass adds an element to others, the element gets the cotangent of the sum, unchanged.
+- If the forward pass moves an element, its cotangent comes back from the element's new device.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 

@@ -30,7 +30,7 @@ and masks its data.
 | `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 bytes |
 
 The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
-with `jnp.where`, then add. Devices that are not the root may send zeros.
+with `jnp.where`, then sum over x. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 

@@ -26,7 +26,7 @@ it.
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
 | the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
-| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
+| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; a device sends at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
 The grader refuses one all-reduce per example, although all of them together send no more bytes.
 
@@ -91,8 +91,9 @@ looped_latency = None  # TODO: your answer
 
 # ## Going further
 #
-# `jax.vmap(f, spmd_axis_name="y")` names the axis. Without this argument the spec says that the batch is whole, although
-# y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do the same work.
+# `jax.vmap(f, spmd_axis_name="y")` names the axis that cuts the batch. Without this argument the spec says that the batch
+# is whole, although y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do
+# the same work.
 #
 # **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 #

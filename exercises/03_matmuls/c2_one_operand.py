@@ -1,8 +1,8 @@
 """# C2 One operand cut along the contracting dimension
 
 In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every
-device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply
-and add up.
+device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply,
+and sum over devices.
 
 ```
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
@@ -27,7 +27,7 @@ and add up.
 |---|---|---|---|
 | both | C equals A @ B on every device | | |
 | both | in `shard_map`; C is whole on every device | `P()` | |
-| gather first | one all-gather of A over x and no other collective | at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
+| gather first | one all-gather of A over x and no other collective | a device sends at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
 | slice first | one all-reduce over x and no other collective | | 5760 bytes |
 | slice first | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 

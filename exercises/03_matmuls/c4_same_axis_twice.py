@@ -27,7 +27,7 @@ gather one operand.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| C is sharded `P("x", None)`, or `P(None, "x")` | | |
+| C is sharded `P("x", None)` (keep rows) or `P(None, "x")` (keep columns) | | |
 | in `shard_map`, one all-gather over x, no other collective | | 3840 bytes of `B`, or 2304 bytes of `A` |
 | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 

@@ -19,12 +19,12 @@ faster.
 | `bandwidth` | float | W, both-way bandwidth of a link, bytes/s |
 | returns | int | 1 or 2 |
 
-**Model.** A strategy takes the longer of its arithmetic and its communication, because they overlap.
+**Model.** Arithmetic and communication overlap, so a strategy takes the longer of the two times.
 
 | | arithmetic on each chip | communication |
 |---|---|---|
-| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`: V = 2·D·F bytes, V / W |
-| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`: V = 2·B·F bytes, 2·V / W |
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / W |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / W |
 
 **What is checked**
 

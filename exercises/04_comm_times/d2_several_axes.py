@@ -1,8 +1,8 @@
 """# D2 Collectives over several axes, and arrays that other axes cut too
 
-A collective runs over some axes of a mesh, and other axes may cut the array too. The chips that differ only along the
-collective's axes form a group. Two numbers give the time: V, the bytes that one group works on, and n, the number of
-rings that carry these bytes at once.
+A collective runs over some axes of a mesh, and other axes may cut the array too. Chips whose coordinates differ only
+along the collective's axes form a group. Two numbers give the time: V, the bytes that one group works on, and n, the
+number of rings that carry these bytes at the same time.
 
 ```
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
@@ -12,11 +12,11 @@ rings that carry these bytes at once.
    y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
-| over | before → after | V | n | passes |
+| over | before → after | V | n | time |
 |---|---|---|---|---|
-| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | 1 |
-| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | 1 |
-| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2 |
+| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | V / W |
+| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | V / (2·W) |
+| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2·V / W |
 
 **Write** `axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth)`. It returns seconds.
 
@@ -36,10 +36,10 @@ rings that carry these bytes at once.
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
 | an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
-| gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
+| gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError` | | |
 
-**Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =
-2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
+**Symbols.** V: bytes of the array / the product of the sizes of all *other* axes that cut it. W1: one-way bandwidth of
+a link. W = 2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
 
 **Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p chips with x=4, y=8 (W = 9.0e10 bytes/s; ideal times). A
 gather of `A[I_X, J_Y]` over x has V = 33.6 / 8 = 4.2 MB and takes 47 µs. A gather of `A[I_XY, J]` over both axes takes

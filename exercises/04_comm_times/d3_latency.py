@@ -20,7 +20,7 @@ counts, not their sum.
 |---|---|---|
 | `bytes` | int | V |
 | `sizes` | tuple of ints | sizes of the axes, each at least 2 |
-| `wraps` | bool | `True`: all are rings; `False`: all are lines |
+| `wraps` | bool | `True`: all axes are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
 **Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's V
@@ -37,11 +37,11 @@ counts, not their sum.
 |---|---|
 | small arrays on a ring | |
 | small arrays on a line | 3 µs, `"latency"` |
-| two and three axes at once, small and large arrays | |
+| small and large arrays over two and three axes | |
 | large arrays on rings and lines | 17.5 µs, `"bandwidth"` |
 
-**Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
-W = 2·W1: both-way bandwidth.
+**Symbols.** V: bytes of the array after the gather over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth
+of a link. W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). A line of 4 v5e chips, W1 = 4.5e10 bytes/s, gathers bfloat16[256, 256], V = 131 kB.
 Latency: 3 hops take 3 µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gather takes 3 µs, not the sum of 5.2 µs. With

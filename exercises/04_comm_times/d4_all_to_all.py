@@ -19,7 +19,7 @@ V/N² / W1.
 | | meaning |
 |---|---|
 | `bytes` | V |
-| `sizes` | tuple of the axes' sizes; one number for a switch |
+| `sizes` | tuple of the axes' sizes; a tuple of one number for a switch |
 | `network` | `"ring"` (both ways), `"one_way_ring"`, `"line"` or `"switch"` |
 | `one_way_bandwidth` | W1, bytes/s |
 
@@ -33,8 +33,8 @@ V/N² / W1.
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
 | over two and three unequal axes | for each axis of n chips: the ring's or line's rule above, with n in place of N and V·n/N in place of V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
-**Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
-bandwidth of a wire. W = 2·W1: both-way bandwidth.
+**Symbols.** V: bytes of the array that these chips hold together. N: all chips. n, X, Y: chips along an axis. W1:
+one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). N=8 chips exchange bfloat16[1024, 8192], 16.8 MB. A v4p ring (W = 9.0e10 bytes/s) takes 47
 µs. A v5e line (W1 = 4.5e10 bytes/s) takes 93 µs. An H100 node (W1 = 4.5e11 bytes/s) takes 7/64 · 16.8 MB / W1 = 4.1 µs.

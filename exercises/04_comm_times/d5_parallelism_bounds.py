@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; the step takes the longer of the two times. Their ratio gives
-the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is
+Arithmetic and communication of a training step overlap, so a step takes the longer time. Their ratio gives the smallest
+batch, and the highest tensor-parallel degree, at which communication is fully overlapped. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```

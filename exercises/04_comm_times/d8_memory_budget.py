@@ -7,8 +7,8 @@ sequence, and every chip reads its part of the weights and of the cache once.
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
                           (always bound by HBM)
-           +  weights:    reading them takes P · bytes, computing
-                          with them 2·B·P FLOPs: the longer counts
+           +  weights:    reading them moves P · (bytes per parameter), and
+                          computing takes 2·B·P FLOPs: the longer counts
 ```
 
 **Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
@@ -19,7 +19,7 @@ seconds.
 | | meaning |
 |---|---|
 | `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
-| `kv_bytes_per_token` | bytes of cache for one token, over all layers |
+| `kv_bytes_per_token` | bytes of cache for one token, in all layers together |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
 | `flops`, `hbm_bandwidth` | C, W_hbm of one chip |
@@ -28,7 +28,7 @@ seconds.
 
 | check | rule | small case |
 |---|---|---|
-| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
+| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes per number, per token of each sequence | |
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
@@ -108,8 +108,8 @@ decode_step = None  # TODO: your answer
 # **Units.** A GiB, 2³⁰ bytes, is 7 % more than a GB.
 #
 # **What fits.** A v5p chip has 96 GB, enough for 9.6e9 parameters of 10 bytes each. Plain data parallelism keeps all of
-# the state on each chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 GB of cache and 30 GB
-# of weights fit into the 16 · 16 GB of the chips.
+# the state on each chip. FSDP (ZeRO-3) cuts one copy over all chips. In the small case, 210 GB of cache and 30 GB of
+# weights fit into the 16 · 16 GB of the chips.
 #
 # **Batches.** A step of a small batch waits for the weights. A step of a large batch waits for the cache.
 #

@@ -25,7 +25,7 @@ to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", p
 |---|---|---|
 | every device holds the whole `A` | | |
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
-| each hop takes one shard to a neighbour | V/N bytes in a hop | 600 bytes |
+| each hop takes one shard to a neighbour | sends V/N bytes in a hop | 600 bytes |
 
 Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
 device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
@@ -89,6 +89,7 @@ ring_gather_one_way_time = None  # TODO: your answer
 # link x+ permute··permute···permute··permute···permute··permute···permute··
 # ```
 #
-# **In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own can overlap a matmul (exercise F1).
+# **In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own loop can overlap a matmul (exercise
+# F1).
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

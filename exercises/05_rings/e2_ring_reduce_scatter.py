@@ -20,7 +20,7 @@ all-gather of exercise E1 in reverse.
 | | shape | meaning |
 |---|---|---|
 | `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
-| returns | float32[I/N, J] | on device i: the sum of chunk i of every device |
+| returns | float32[I/N, J] | on device i: the sum of the chunks i of all devices |
 
 **What is checked**
 
@@ -28,7 +28,7 @@ all-gather of exercise E1 in reverse.
 |---|---|---|
 | device i holds chunk i of the sum | | |
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
-| each hop takes one chunk to a neighbour | V/N bytes in a hop | 5760 bytes |
+| each hop takes one chunk to a neighbour | sends V/N bytes in a hop | 5760 bytes |
 
 Either direction round the ring is right.
 
@@ -36,7 +36,7 @@ Either direction round the ring is right.
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
 **Small case.** Each device on x=4 has a float32 block of [120, 48]. A chunk is [30, 48], 5760 bytes. Each device sends
-three chunks: 17,280 bytes, as many as in an all-gather of an equal array.
+three chunks: 17,280 bytes, as many as in an all-gather of an array of this size.
 
 Check your work: shardlings check e2_ring_reduce_scatter
 Notes on all exercises of this module: see README.md, or run shardlings show 05_rings
@@ -100,4 +100,4 @@ ring_scatter_small_time = None  # TODO: your answer
 # its second matmul.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why an all-gather and a
-# reduce-scatter are transposes).
+# reduce-scatter are transposes of each other).

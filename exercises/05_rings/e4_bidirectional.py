@@ -1,7 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
-both ways. Then each shard reaches you by the shorter way, after at most half a turn.
+A wire carries data in both directions at the same time, and a one-way ring leaves one direction idle. Let every shard
+travel both ways. Then each shard reaches you by the shorter way, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -25,7 +25,7 @@ both ways. Then each shard reaches you by the shorter way, after at most half a 
 | check | rule, per device | small case |
 |---|---|---|
 | every device holds the whole `A` | | |
-| only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
+| only `ppermute`s, and no shard comes twice | sends at most (N − 1)·V/N bytes | 1800 bytes |
 | at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 permutes each way |
 
 N may be odd or even. With an even N the shard of the opposite device is equally far both ways. Send it one way, or half

@@ -5,14 +5,14 @@ chunks of columns, and chunk c is for device c. On a ring a chunk for the k-th d
 devices. So work like a bus: load all chunks, and at each stop unload the chunk for that device.
 
 ```
-   "23" is the chunk from x2 for x3; in hop t (n) a device sends n chunks,
-   the chunk for the nearest stop first
+   "23" is the chunk from x2 for x3. "hop 1 (3)" means that in hop 1 each
+   device sends 3 chunks. The chunk for the nearest stop comes first.
 
                      at x0       at x1       at x2       at x3
    start           01 02 03    12 13 10    23 20 21    30 31 32
-   hop 1 (3)       30 31 32    01 02 03    12 13 10    23 20 21    each lets
-   hop 2 (2)       20 21       31 32       02 03       13 10       its first
-   hop 3 (1)       10          21          32          03          one off
+   hop 1 (3)       30 31 32    01 02 03    12 13 10    23 20 21    each
+   hop 2 (2)       20 21       31 32       02 03       13 10       unloads
+   hop 3 (1)       10          21          32          03          its first
 ```
 
 **Write** `ring_all_to_all(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.

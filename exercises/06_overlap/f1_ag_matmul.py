@@ -28,11 +28,11 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ W, also in bfloat16 on a ring of eight | | |
-| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3 permutes, 900 bytes |
+| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
 | in time, on eight v5e chips | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
-| at most four shards of `A` at once, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
+| a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
 W1: one-way bandwidth of a link. C: FLOP/s of a chip.
@@ -139,8 +139,9 @@ ag_matmul_time = None  # TODO: your answer
 # round 2             as round 1                 as round 1
 # ```
 #
-# The times are the compiler's own counts of cycles, at 1.5 GHz. By these counts its matmuls take 12,146 us in all. For
-# the ring that you write here the matmuls take 9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
+# The times are the compiler's own counts of cycles, divided by 1.5 GHz. By these counts the matmuls of its ring take
+# 12,146 us in all. The matmuls of the ring that you write here take 9,605 us
+# (`shardlings chip f1 --on v5e:2x4 --solution`).
 #
 # **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An
 # exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.

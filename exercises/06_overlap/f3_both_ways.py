@@ -15,7 +15,7 @@ time. Send half of each block one way round and half the other way, so that a ho
 
 **Write** two bodies for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are float32.
 
-| | blocks | returns |
+| | blocks of the arguments | returns |
 |---|---|---|
 | `both_ways_ag_matmul(a, w)`: `A[B_X, D_Y] · W[D, F_Y]` | [B/X, D/Y], [D, F/Y] | C[B/X, F/Y] |
 | `both_ways_matmul_rs(t, w)`: `T[B_X, F_Y] · W[F_Y, D]` | [B/X, F/Y], [F/Y, D] | Out[B/X, D/Y] |
@@ -25,8 +25,8 @@ time. Send half of each block one way round and half the other way, so that a ho
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
-| only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
-| in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
+| only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
+| a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | in time, on eight v5e chips: matmuls run beside the hops | the step takes at most 1.4 times as long as its matmuls (`both_ways_matmul_rs`: 1.55 times) | |
 

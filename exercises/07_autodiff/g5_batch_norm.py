@@ -26,8 +26,8 @@ are those of each column over all rows of the batch. The variance is the mean of
 | value | mean and variance are those of all rows | mean 5, variance 10 |
 | layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other row | |
-| forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
-| backward pass | backward pass: no more bytes over dp than forward | 72 bytes |
+| forward pass | only all-reduces, of 2D numbers in all; no all-reduce waits for another | 72 bytes |
+| backward pass | the backward pass sends no more bytes over dp than the forward pass | 72 bytes |
 
 Allowed: two all-reduces of D numbers that do not wait for one another.
 

@@ -81,7 +81,8 @@ slicing_costs = None  # TODO: your answer
 # its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
 # and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
 # parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, which also takes a gather.
-# dy needs no communication. The transpose of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
+# dy needs no communication. The transpose of an all-gather is a reduce-scatter, because it sums partial cotangents. But
+# dy is not partial: every device has the whole dy and cuts out its own columns.
 #
 # **In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
 # collectives as the stack of this exercise.

@@ -6,7 +6,7 @@ result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
   mean over all real rows.
-- **Dropout.** Devices that draw from the same key drop the same places of different rows.
+- **Dropout.** If all devices draw from the same key, all of them drop the same places in their rows.
 
 ```
    device   real rows   sum of losses   its own mean
@@ -37,8 +37,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
-| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
+| dropout | 3/4 of the numbers are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 

@@ -14,8 +14,9 @@ they become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors, cap | [name, bytes, trainable] of each use, in forward order (all uses of a tensor have equal bytes and trainable); cap in bytes |
-| `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
+| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (all uses of a tensor have equal bytes and trainable) |
+| cap | limit of a bucket's size, in bytes |
+| `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers: the buckets |
@@ -85,12 +86,12 @@ best_bucket = None  # TODO: your answer
 
 # ## Going further
 #
-# **How large.** A ring all-reduces w = W/2 bytes/s. Suppose that gradients of s bytes in all become ready at this rate,
-# too. Each bucket also costs an overhead o. With n equal buckets the first bucket starts after the time s/(n·w). The ring
-# is then busy for s/w + n·o. The backward pass takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two
-# terms does not depend on n. Their sum is therefore smallest when they are equal: n = √(s/(w·o)), with buckets of
-# √(s·w·o) bytes. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much
-# longer than s/w, only the last bucket is exposed.
+# **How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. Suppose that gradients
+# of s bytes in all become ready at this rate, too. Each bucket also costs an overhead o. With n equal buckets the first
+# bucket starts after the time s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes s/w, so the exposed
+# time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is therefore smallest when they
+# are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass takes a time T shorter than s/w, the
+# first bucket starts after T/n. If T is much longer than s/w, only the last bucket is exposed.
 #
 # **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
 # device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every

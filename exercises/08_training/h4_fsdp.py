@@ -25,18 +25,18 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 | check | rule, per device | small case |
 |---|---|---|
 | loss, gradient | those of the whole batch; gradients cut as `ws` | |
-| forward pass | one all-gather per layer, of that layer alone | 6 · 4800 bytes |
+| forward pass | one all-gather per layer, of that layer only | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: besides its own parts and activations, at most two gathered layers and one whole gradient | |
+| memory | dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
 **Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 bytes. In a gather a device sends its 1600
-bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one reduce-scatter
-for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 of these bytes. In a gather a device sends
+its 1600 bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one
+reduce-scatter for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
 
 Check your work: shardlings check h4_fsdp
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training

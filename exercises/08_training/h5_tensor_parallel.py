@@ -4,9 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own units from the first matmul to
-the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units
-alone, because dy is whole. The gradient of x is a sum over all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device computes its own units (columns of h) from the first
+matmul to the last, and ends with a partial sum of y. Every device has the whole dy, so it computes the gradients of its
+own units without communication. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -27,7 +27,7 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
 
 Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
 
-After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
+In this order, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
 **What is checked**
 

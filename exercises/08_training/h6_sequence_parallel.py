@@ -30,11 +30,11 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 |---|---|---|
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
-| | and all-reduces of 2D numbers | 1080 bytes |
+| | per layer also all-reduces of 2D numbers in total | 1080 bytes |
 | `train`: work | on tp=8: a device normalizes only its own rows; it computes `hidden` at most twice, other matmuls once | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`, no gathered rows [S, D] | |
-| `drop`: value | a share of about `rate` becomes 0; copies stay equal; nothing is sent | |
-| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if shifted | |
+| `drop`: value | a share of about `rate` becomes 0; copies of a row stay equal; nothing is sent | |
+| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one is shifted | |
 
 **Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].
@@ -115,8 +115,8 @@ kept_bytes = None  # TODO: your answer
 # ## Going further
 #
 # **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of the scale's
-# gradient. Parts have to be added. Copies would be averaged, but these gradients are not copies. The gradients of `w1`
-# and `w2` need no sum, because the gathers brought all rows.
+# gradient. Parts have to be summed over the devices. Copies would be averaged, but these gradients are not copies. The
+# gradients of `w1` and `w2` need no sum, because the gathers brought all rows.
 #
 # **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each
 # layer. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep the

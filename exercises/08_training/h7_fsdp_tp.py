@@ -1,7 +1,7 @@
 """# H7 FSDP on one axis, tensor parallelism on the other
 
-Along x the chips share the batch, and each keeps 1/X of each weight (FSDP). Along y they share the hidden dimension
-(tensor parallelism). Weights travel along x and activations along y, so they use different links.
+Axis x cuts the batch, and each chip along x keeps 1/X of each weight (FSDP). Axis y cuts the hidden dimension (tensor
+parallelism). Weights travel along x and activations along y, so they use different links.
 
 ```
                     along x, the rows of the mesh      along y, the columns
@@ -32,8 +32,8 @@ gradients with `jax.grad`.
 | value, gradients | right numbers; gradients laid out as their arrays | |
 | weights | the forward pass, in `shard_map`, sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | the forward pass sends over y one gather and one scatter: 8BD/X · (Y−1)/Y bytes | 96 bytes |
-| backward pass | it sends at most twice the forward bytes over x and 1.5 times over y | 1440 and 144 bytes |
-| | both passes: at most 15BDF/(XY) FLOPs of matmuls (they need 12BDF/(XY), and 2BDF/(XY) to compute H again), and 2BDF/(XY) FLOPs of other operations | 3600 FLOPs |
+| backward pass | it sends at most twice the forward bytes over x, and at most 1.5 times the forward bytes over y | 1440 and 144 bytes |
+| both passes | matmuls take at most 15BDF/(XY) FLOPs (12BDF/(XY) are needed, and 2BDF/(XY) more to compute H again). Other operations take at most 2BDF/(XY) FLOPs | 3600 and 480 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 

@@ -1,9 +1,10 @@
 """# H8 Gradients of hybrid sharding
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
-axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and devices along `rep` hold copies
-of the weights. All devices have different rows. Devices first sum a gradient over the near links. Then each device
-sends only its part of the sum over the far links.
+axes. Axis `shard` cuts the weights. Fast links, the *near* links of a node or a torus axis, join the devices along
+`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join them. Each device has
+its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its part of the
+sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -28,12 +29,12 @@ columns.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of all rows, and its norm, laid out as above | |
-| far | over rep: 2 (R−1)/R · V/S bytes, and 32 bytes more for single numbers | 120 + 32 bytes |
-| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 bytes more | 720 + 32 bytes |
+| far | a device sends over rep: 2 (R−1)/R · V/S bytes at most, and 32 bytes more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, reduce-scatter the gradient; a device sends at most 2 (S−1)/S · V bytes, and 32 bytes more for single numbers | 720 + 32 bytes |
 
-So a device has to sum all M micro-batches before it sends anything.
+So a device has to sum the gradients of all M micro-batches before it sends any gradient.
 
-**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches, B rows, D and K columns.
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches of B rows, D columns of x, K columns of y.
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and 360
 bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480

@@ -3,7 +3,7 @@
 In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A.
 There are seven layouts, `scheme` 1 to 7:
 
-| | A[B, E] | W[E, E] | called | moves, per layer |
+| | A[B, E] | W[E, E] | name | sent in each layer |
 |--|---|---|---|---|
 | 1 | B_X, E | E, E | data parallel | nothing |
 | 2 | B_X, E | E_X, E | FSDP | W gathered over x |
@@ -37,9 +37,9 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | check | rule, per device |
 |---|---|
 | `stack`: value | the result, laid out as A |
-| `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
+| `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and mixed layouts |
+| `hides_behind` | the list, also for other axis names and layouts that combine these |
 
 Allowed: permutes in place of a collective.
 

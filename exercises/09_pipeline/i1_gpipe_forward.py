@@ -31,9 +31,9 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch | 8 ticks |
 
-Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides by the length of each
-row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 · NaN
-is NaN.
+Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides each row by its length
+(its norm). For a row of zeros this is 0/0, which is NaN. The output can still be right, but gradients are not. The
+gradient of an unused value is 0, and 0 · NaN is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 

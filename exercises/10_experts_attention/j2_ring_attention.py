@@ -35,7 +35,7 @@ A block may carry one more number per row. You may use JAX's gradients with `jax
 then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round
 the ring.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
+**Symbols.** T positions, N devices along cp, H (in a question Q) query heads of d numbers; mass: Σ e^(score − max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
 4) + 1 = 1.185. Without the factor e^(2 − 4) the mass would be 2.368.

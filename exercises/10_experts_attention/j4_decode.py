@@ -36,9 +36,9 @@ scores of a head, subtract the largest score that any device has.
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
-**Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). On x0 alone the weights are (1/4, 3/4), on x1 alone
-(1/2, 1/2). Over all devices they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device
-sends 1 · 3 · 1 · 7 numbers, 84 bytes.
+**Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). Over the scores of x0 only, the weights are (1/4, 3/4);
+over those of x1 only, (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2,
+H=5 on z=x=y=2 a device sends 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
 Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention

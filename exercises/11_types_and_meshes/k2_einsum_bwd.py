@@ -1,8 +1,8 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
 An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
-multiplies a whole operand by a different part of another operand. So each device has only a share of that operand's
-gradient, and the sum over devices is *pending*.
+multiplies a whole operand by a different part of another operand. So each device has only a share of the whole
+operand's gradient, and the sum over devices is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
@@ -15,7 +15,7 @@ rule returns a placement.
 
 | | returns |
 |---|---|
-| `einsum_bwd(equation, placements)` | for each operand (equation, placement) of its gradient |
+| `einsum_bwd(equation, placements)` | a list with one pair (equation, placement) for each operand: how to compute the operand's gradient, and its placement |
 | `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends to give every gradient its operand's placement |
 
 In a gradient's equation the output's gradient replaces the operand, and the operand's letters become the output. The
@@ -31,7 +31,7 @@ is sent.
 | check | rule |
 |---|---|
 | `einsum_bwd`: equations | the equation of each gradient |
-| `einsum_bwd`: placements | the placement of each gradient, whether it is its operand's or pending |
+| `einsum_bwd`: placements | the placement of each gradient, whether it equals its operand's or is pending |
 | `einsum_bwd`: sums | the output or an operand is a partial sum |
 | `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 

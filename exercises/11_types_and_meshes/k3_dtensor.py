@@ -16,8 +16,8 @@ that the other cannot.
    dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
 ```
 
-`"S(d)"` cuts what is left of dimension d into equal parts, `"R"` makes copies, `"P"` means partial sums. In a tuple
-the first axis makes the largest blocks.
+`"S(d)"` cuts dimension d, or each part of it that earlier entries made, into equal parts, `"R"` makes copies, `"P"`
+means partial sums. In a tuple the first axis makes the largest blocks.
 
 **Write** two functions. `axes_of` is given.
 
@@ -33,7 +33,7 @@ a spec with unreduced axes.
 
 | check | rule |
 |---|---|
-| both: cuts | axes that cut dimensions, alone and several together |
+| both: cuts | axes that cut dimensions, each alone and several together |
 | both: partial sums | unreduced axes |
 | both: size 1 | an axis of size 1 keeps its place and name |
 | `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |

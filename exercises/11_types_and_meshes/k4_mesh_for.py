@@ -16,7 +16,7 @@ the fast links.
    dp_shard=3, tp=2    tp=0 tp=1    groups over tp        [0 1] [2 3] [4 5]
           dp_shard=0     0    1     groups over dp_shard  [0 2 4] [1 3 5]
           dp_shard=1     2    3
-          dp_shard=2     4    5     nodes of 2: each tp stays in one
+          dp_shard=2     4    5     nodes of 2 hold whole tp groups
 ```
 
 **Write** three functions. A mesh is a list of (axis, size), outermost first.
@@ -42,8 +42,8 @@ the fast links.
 
 The other axes may have any order.
 
-**Symbols.** In the questions P, R, S, C, T are the sizes of the axes. An array has V bytes, a group has n GPUs, and one
-GPU sends w bytes/s.
+**Symbols.** In the questions P, R, S, C, T are the sizes of pp, dp_replicate, dp_shard, cp, tp. An array has V bytes, a
+group has n GPUs, and one GPU sends w bytes/s.
 
 **Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices in nodes of 8 gives dp_shard=4, cp=2, tp=4. A group
 of cp, such as [0, 4], stays in a node.
@@ -114,6 +114,6 @@ nodes_of_a_weight = None  # TODO: your answer
 # different node.
 #
 # **In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others put the data
-# axes outermost. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+# axes outermost. Sums of the loss and gathers of FSDP also run over cp, although cp adds no sequences to the batch.
 #
 # **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.

@@ -17,7 +17,7 @@ maps names to mesh axes. For another mesh or strategy you change only the list, 
 | | type |
 |---|---|
 | `names` | a tuple: a name or None (whole) for each dimension, no name twice |
-| `rules` | list of (name, an axis, a tuple of axes, or None) |
+| `rules` | list of (name, entry); an entry is an axis, a tuple of axes, or None |
 | `mesh` | dict from axis to size |
 | returns | the `PartitionSpec` of the array |
 
@@ -32,7 +32,7 @@ maps names to mesh axes. For another mesh or strategy you change only the list, 
 | None | a rule with None can apply too: the dimension then stays whole, whatever rules follow |
 | no rule | `ValueError` for a name that no rule has |
 
-If a rule is skipped, a later rule for its name may still apply.
+If a rule is skipped, a later rule for the same name may still apply.
 
 **Symbols.** In the questions, → separates a rule's name from its axes. B, S, E, F are the sizes of batch, seq, embed,
 mlp.
@@ -88,7 +88,7 @@ spec_by_rules = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two treat a rule with missing
-# axes in different ways; see their documentation.
+# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two libraries treat a rule with
+# missing axes in different ways; see their documentation.
 #
 # **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.

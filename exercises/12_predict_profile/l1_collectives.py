@@ -28,7 +28,7 @@ Below is a part of such a text from a TPU: a loop over seven layers, which runs 
 | | of a `collective-permute`: the pairs [from, to] |
 | kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
 | bytes | of all operands of one device, for one run of the line |
-| trips | how often the line runs: a loop counts from 0 by 1 to the constant in its condition; nested loops multiply |
+| trips | how often the line runs: a loop counts from 0 by 1 to the constant in its condition; the rounds of nested loops multiply |
 
 **What is checked**
 
@@ -40,8 +40,8 @@ Below is a part of such a text from a TPU: a loop over seven layers, which runs 
 | `collectives`: transfers | one line starts the transfer, and another line completes it |
 | `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
-TPU writes an overlapped gather, marked by a `chain_id`, into several fusions. Count it once, in the fusion with
-`AsyncCollectiveStart`.
+The TPU compiler writes an overlapped gather, marked by a `chain_id`, into several fusions. Count it once, in the fusion
+with `AsyncCollectiveStart`.
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 

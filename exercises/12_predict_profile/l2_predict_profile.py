@@ -19,9 +19,9 @@ for that.
 | `durations(log)` | one dict per call, in order | [(bytes, [seconds, ...]), ...], sizes ascending |
 | `fit(measured, devices)` | a list as `durations` returns it, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
 
-A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and
-three times in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's
-duration is the time from `called` to `ready`. An all-gather one way round a ring takes
+A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and three time
+stamps in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's duration is the
+time from `called` to `ready`. An all-gather one way round a ring takes
 
     (N−1)·α + (N−1)/N · V/β
 
@@ -33,13 +33,13 @@ duration is the time from `called` to `ready`. An all-gather one way round a rin
 | `durations`: queued calls | a device runs one call at a time: leave out a call that was made before the previous call was ready |
 | `durations`: whole inputs | if an array is already whole, nothing moves: leave out calls with `cut` False |
 | `fit` | least squares over all sizes, within 5 % |
-| | some calls take several times as long: use the median or the minimum of each size's times |
+| | some calls take several times as long as others of the same size: use the median or the minimum of each size's times |
 
 **Symbols.** N devices, V bytes of the whole array, α seconds per hop, β bytes/s of a link one way.
 
 **Small case.** Calls of 4 MB, all cut, take 312 ms, 1.2 ms and 1.1 ms: the result is `[(4000000, [0.0012, 0.0011])]`.
-On N=4, 4 MB take 1.3 ms and 8 MB take 2.3 ms. With 8 MB, 3 MB more cross a link and take 1 ms more, so β = 3 GB/s. The
-4 MB call has 0.3 ms left for 3 hops, so α = 100 µs.
+On N=4, 4 MB take 1.3 ms and 8 MB take 2.3 ms. With 8 MB instead of 4 MB, 3 MB more cross a link and take 1 ms more, so
+β = 3 GB/s. The 4 MB call has 0.3 ms left for 3 hops, so α = 100 µs.
 
 Check your work: shardlings check l2_predict_profile
 Notes on all exercises of this module: see README.md, or run shardlings show 12_predict_profile

@@ -21,7 +21,7 @@ devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 | | returns |
 |---|---|
 | `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups have equal axes |
-| `global_shapes(hlo, mesh)` | for each parameter (whole shape, axes of each dimension) |
+| `global_shapes(hlo, mesh)` | a list with a pair for each parameter: (whole shape, axes that cut each dimension) |
 
 If several axes cut a dimension, the outer axis comes first. A dimension that no axis cuts has `[]`. No sharding uses
 only a part of a mesh axis.

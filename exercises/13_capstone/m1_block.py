@@ -32,8 +32,8 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 |---|---|---|
 | value | the result equals that of one device | |
 | gradients | the gradients equal those of one device | |
-| forward, tp | two all-reduces of its rows | 16128 bytes |
-| forward, sp | K and V of its heads gathered | 384 bytes |
+| forward, tp | two all-reduces of a device's rows | 16128 bytes |
+| forward, sp | K and V of a device's heads are gathered | 384 bytes |
 | forward, dp | nothing | |
 | backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |

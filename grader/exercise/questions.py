@@ -29,9 +29,9 @@ TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "
 
 @dataclass(frozen=True)
 class Scenario:
-    """The chip, mesh and arrays of one variant of a question. The command ``verify`` checks that such a chip exists.
+    """The chip, mesh and arrays of a question, for one draw (random choice) of the question's parameters.
 
-    A draw or variant is one choice of the question's parameters.
+    The command ``verify`` checks that the chip, mesh and arrays of every draw can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.

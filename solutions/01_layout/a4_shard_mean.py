@@ -14,7 +14,8 @@ device.
 ```
 
 **Write** two functions of the whole array `a`: `shard_mean(a, *, mesh)` returns the mean of each device's own block.
-`shard_roll_diff(a, *, mesh, shift)` rolls each block down by `shift` rows within itself, and subtracts the block.
+`shard_roll_diff(a, *, mesh, shift)` rolls each block down by `shift` rows within itself, and subtracts the block as it
+was before the roll.
 
 | | shape | layout |
 |---|---|---|
@@ -65,7 +66,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 
 @exercise.task(
     hints=[
-        "Write the function of one block first. Which shape must it return, so that the results fit together?",
+        "Write the function of one block first. Which shape must it return, so that the results of all devices form [X, Y]?",
         "Return one number per device, as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
         "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y').",
     ]
@@ -156,8 +157,8 @@ def shard_roll_alone(seen):
     model="1 KB is 1000 bytes",
     hints=[
         "Which rows move from one device to another?",
-        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns.",
-        "4 bytes · shift rows · (columns of a block)",
+        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns, so a block has only some of them.",
+        "bytes that a device sends = 4 bytes · shift rows · (columns of a block)",
     ],
 )
 def global_roll_bytes(S, D, X, Y, shift):

@@ -27,10 +27,10 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| plans within the budget: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | it sends at most the bytes of the cheapest plan that uses every axis at most once |
 
 Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
-`run_plan` returns a plan's layout at the end and its bytes.
+`run_plan` returns the layout at the end of a plan, and the bytes that each device sends.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.
@@ -40,8 +40,8 @@ sends 3/4 of the block, 0.19 MB. An all-gather and a slice send 0.75 MB.
 
 ## Going further
 
-The order matters: cut early and gather late. Some changes of layout have a still cheaper plan. This plan slices along
-an axis along which devices hold copies, and later gathers along this axis again.
+The order matters: cut early and gather late. For some changes of layout, a plan that uses an axis twice is still
+cheaper. This plan slices along an axis along which devices hold copies, and later gathers along this axis again.
 
 **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 
@@ -90,9 +90,9 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
 @exercise.function(
     hints=[
-        "Take one axis of the mesh at a time: what does it cut in src, and what in dst? Then think about the order of the steps.",
+        "Take one axis of the mesh at a time: which dimension does it cut in src, and which in dst? Then think about the order of the steps.",
         "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of the others: take the cheapest.",
-        "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
+        "Of all itertools.permutations(steps) for which run_plan raises no ValueError, take the one with the fewest bytes.",
     ]
 )
 def reshard_plan(src, unreduced, dst, shape, mesh_shape):
@@ -131,7 +131,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     hints=[
         "Which step is cheapest for large arrays, and which step costs nothing?",
         "Devices along y hold copies, so a slice along y sends nothing. Slice first, then reduce-scatter along x.",
-        "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
+        "after the slice a device holds 4 · I · J / Y bytes; in the reduce-scatter it sends (X − 1) / X of them",
     ],
 )
 def reshard_bytes(I, J, X, Y):

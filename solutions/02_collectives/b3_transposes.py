@@ -29,11 +29,11 @@ which takes one cotangent block per device, y, to one cotangent block per device
 |---|---|
 | value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
-| your own collective | you call the collective; `jax.vjp`, `jax.linear_transpose` or a gradient do not make it for you |
+| your own collective | you call the collective yourself; you do not let `jax.vjp`, `jax.linear_transpose` or a gradient call it |
 
-- The forward pass copies an element to many devices: the element gets the *sum* of the copies' cotangents.
-- The forward pass adds an element to others: the element gets the whole cotangent of the sum.
-- The forward pass moves an element: the cotangent comes back from the element's new device.
+- If the forward pass copies an element to many devices, the element gets the *sum* of the copies' cotangents.
+- If the forward pass adds an element to others, the element gets the cotangent of the sum, unchanged.
+- If the forward pass moves an element, its cotangent comes back from the element's new device.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
@@ -64,8 +64,8 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 8}, {"x": 3}], stars=2)
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?",
-        "The owner adds the cotangents of its own rows. One collective adds and cuts at once.",
+        "A shard was copied to every device. Each copy has a cotangent. How does the owner get one cotangent from these X cotangents?",
+        "The owner adds the cotangents of its own rows. One collective adds blocks and leaves each device its part of the sum.",
         "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)",
     ],
 )
@@ -133,8 +133,8 @@ def shift_t(y):
     model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
     hints=[
         "Which collective is the transpose of an all-gather?",
-        "The transpose is a reduce-scatter of the whole cotangent, which has 4 bytes per number.",
-        "bytes of the float32 cotangent, times (X − 1) / X",
+        "The transpose is a reduce-scatter of the cotangent of all of W. This cotangent has 4 bytes per number.",
+        "bytes that a device sends = (bytes of the float32 cotangent) · (X − 1) / X",
     ],
 )
 def fsdp_backward_bytes(D, F, X):

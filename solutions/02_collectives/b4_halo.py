@@ -76,7 +76,7 @@ def halo(a, *, w):
 
 @exercise.task(
     hints=[
-        "With its halo, a block has all the data that the stencil needs. How many elements does a device compute from its n + 2w elements?",
+        "With its halo, a block has all the data that the stencil needs. How many elements of the result does a device compute from its n + 2w elements?",
         "Inside shard_map: padded = halo(block, w=w), then a sum of 2w + 1 shifted slices of length n.",
         "sum(weight * padded[k : k + n] for k, weight in enumerate(weights))",
     ]
@@ -158,7 +158,7 @@ def stencil_traffic(seen):
     hints=[
         "To how many neighbours does a device send, and how many rows to each?",
         "Each device sends w rows up and w rows down. The number of devices does not matter.",
-        "2 neighbours · w rows · D numbers · 4 bytes",
+        "bytes that a device sends = 2 neighbours · w rows · D numbers in a row · 4 bytes",
     ],
 )
 def halo_bytes(N, D, X, w):

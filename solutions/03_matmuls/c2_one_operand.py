@@ -1,8 +1,8 @@
 """# C2 One operand cut along the contracting dimension
 
 In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every
-device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply
-and add up.
+device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply,
+and sum over devices.
 
 ```
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
@@ -27,7 +27,7 @@ and add up.
 |---|---|---|---|
 | both | C equals A @ B on every device | | |
 | both | in `shard_map`; C is whole on every device | `P()` | |
-| gather first | one all-gather of A over x and no other collective | at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
+| gather first | one all-gather of A over x and no other collective | a device sends at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
 | slice first | one all-reduce over x and no other collective | | 5760 bytes |
 | slice first | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 
@@ -61,8 +61,8 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 
 @exercise.task(
     hints=[
-        "What does a device lack to compute C alone?",
-        "The other columns of A: bring them with one collective, joined along dimension 1.",
+        "Which data does a device lack to compute C without the other devices?",
+        "A device lacks the other columns of A. One collective brings them and joins them along dimension 1.",
         "a = jax.lax.all_gather(a, 'x', axis=1, tiled=True), then a @ b; out_specs=P(), check_vma=False.",
     ]
 )
@@ -149,7 +149,7 @@ question = {
     hints=[
         "Which array does the collective move, and how large is it when it is whole?",
         "`matmul_gather_first` all-gathers `A`, bfloat16[I, J].",
-        "V / W with V = 2 · I · J bytes and W the both-way bandwidth",
+        "time = V / W with V = 2 · I · J bytes and W the both-way bandwidth",
     ],
 )
 def gather_first_time(chip, I, J, K, X):
@@ -163,7 +163,7 @@ def gather_first_time(chip, I, J, K, X):
     hints=[
         "Which array does the collective of `matmul_slice_first` move?",
         "`matmul_slice_first` all-reduces `C`, bfloat16[I, K]: a reduce-scatter and an all-gather.",
-        "2 · V / W with V the bytes of `C` in bfloat16",
+        "time = 2 · V / W with V the bytes of `C` in bfloat16",
     ],
 )
 def slice_first_time(chip, I, J, K, X):

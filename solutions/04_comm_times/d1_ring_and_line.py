@@ -68,8 +68,8 @@ exercise = Exercise(stars=1)
 @exercise.function(
     hints=[
         "How many bytes must one chip receive that it does not have yet?",
-        "Over how many links at once does a chip receive? Over two on a ring, over one at the end of a line.",
-        "passes * bytes * (axis_size - 1) / axis_size / (links * one_way_bandwidth); an all-reduce has two passes",
+        "Over how many links does a chip receive at the same time? Over two on a ring, over one at the end of a line.",
+        "passes * bytes * (axis_size - 1) / axis_size / (links * one_way_bandwidth); an all-reduce has two passes, the others one",
     ]
 )
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
@@ -107,8 +107,8 @@ EXACT_LINE = "bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)
             "C": [3584, 4096, 7168, 10240, 13824]},
     hints=[
         "Which bytes count, those of a shard or those of the gathered array?",
-        "The model's V is the gathered array, in bytes. Both directions of a link carry data.",
-        "V / W with 4 bytes per element, and W the both-way bandwidth",
+        "The model's V is the bytes of the gathered array. Both directions of a link carry data.",
+        "time = V / W with 4 bytes per element, and W the both-way bandwidth",
     ],
 )  # fmt: skip
 def ring_gather_time(chip, N, R, C):
@@ -123,9 +123,9 @@ def ring_gather_time(chip, N, R, C):
     params={"chip": ["v4p", "v5p", "7x"], "X": [4, 12, 16], "Y": [4, 12, 16], "I": [3840, 4608, 6144, 7680, 9216],
             "K": [9216, 12288, 15360, 18432]},
     hints=[
-        "Which part of C do the devices of one ring along x share?",
-        "y cuts the rows, so V is 1 / Y of C. Which part of V does a chip not have to send?",
-        "(X − 1) / X · V / W with V = 2 · I · K / Y bytes",
+        "Which part of C does one ring along x reduce?",
+        "y cuts the rows, so V is 1 / Y of the bytes of C. Which part of V does a chip not have to send?",
+        "time = (X − 1) / X · V / W with V = 2 · I · K / Y bytes",
     ],
 )  # fmt: skip
 def ring_scatter_time(chip, X, Y, I, K):
@@ -142,7 +142,7 @@ def ring_scatter_time(chip, X, Y, I, K):
     hints=[
         "Which two collectives make an all-reduce?",
         "An all-reduce is a reduce-scatter and an all-gather, each of the whole gradient. Both directions of a link carry data.",
-        "2 · V / W with 2 bytes per element",
+        "time = 2 · V / W with 2 bytes per element",
     ],
 )  # fmt: skip
 def ring_reduce_time(chip, N, D, F):
@@ -161,8 +161,8 @@ def ring_reduce_time(chip, N, D, F):
             "C": [4096, 6144, 10240, 12288]},
     hints=[
         "Does the axis wrap around on this chip? See the hardware line of the question.",
-        "A v5e or v6e axis of 4 or 8 chips is a line: only one direction of each link helps.",
-        "(Y − 1) / Y · V / W1 with 2 bytes per element, and W1 the one-way bandwidth",
+        "A v5e or v6e axis of 4 or 8 chips is a line: the chip at its end receives over one link, in one direction.",
+        "time = (Y − 1) / Y · V / W1 with 2 bytes per element, and W1 the one-way bandwidth",
     ],
 )  # fmt: skip
 def line_gather_time(chip, X, Y, R, C):
@@ -176,9 +176,9 @@ def line_gather_time(chip, X, Y, R, C):
     params={"chip": ["v4p", "v5p", "7x"], "I": [3072, 4096, 6144, 7168, 10240],
             "K": [5120, 9216, 12288, 18432]},
     hints=[
-        "Does the axis of this slice wrap around? And which part of C is on one line along z?",
+        "Does the axis of this slice wrap around? And which part of C does one line along z reduce?",
         "The slice is smaller than a full cube, so z is a line. y cuts the rows into four parts.",
-        "(4 − 1) / 4 · V / W1 with V a quarter of the bytes of C",
+        "time = (4 − 1) / 4 · V / W1 with V a quarter of the bytes of C",
     ],
 )  # fmt: skip
 def line_scatter_time(chip, I, K):
@@ -194,7 +194,7 @@ def line_scatter_time(chip, I, K):
     hints=[
         "Which of the two axes does the all-reduce run over, and does this axis wrap around?",
         "On v5e and v6e an axis of 8 chips is a line. Nothing cuts the gradient, so V is all of its bytes.",
-        "a reduce-scatter and an all-gather: 2 · 7 / 8 · V / W1 with 4 bytes per element",
+        "time of a reduce-scatter and an all-gather = 2 · 7 / 8 · V / W1 with 4 bytes per element",
     ],
 )  # fmt: skip
 def line_reduce_time(chip, D, F):

@@ -1,8 +1,8 @@
 """# D2 Collectives over several axes, and arrays that other axes cut too
 
-A collective runs over some axes of a mesh, and other axes may cut the array too. The chips that differ only along the
-collective's axes form a group. Two numbers give the time: V, the bytes that one group works on, and n, the number of
-rings that carry these bytes at once.
+A collective runs over some axes of a mesh, and other axes may cut the array too. Chips whose coordinates differ only
+along the collective's axes form a group. Two numbers give the time: V, the bytes that one group works on, and n, the
+number of rings that carry these bytes at the same time.
 
 ```
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
@@ -12,11 +12,11 @@ rings that carry these bytes at once.
    y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
-| over | before → after | V | n | passes |
+| over | before → after | V | n | time |
 |---|---|---|---|---|
-| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | 1 |
-| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | 1 |
-| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2 |
+| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 | V / W |
+| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 | V / (2·W) |
+| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1 | 2·V / W |
 
 **Write** `axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth)`. It returns seconds.
 
@@ -36,10 +36,10 @@ rings that carry these bytes at once.
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
 | an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
-| gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
+| gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError` | | |
 
-**Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =
-2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
+**Symbols.** V: bytes of the array / the product of the sizes of all *other* axes that cut it. W1: one-way bandwidth of
+a link. W = 2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
 
 **Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p chips with x=4, y=8 (W = 9.0e10 bytes/s; ideal times). A
 gather of `A[I_X, J_Y]` over x has V = 33.6 / 8 = 4.2 MB and takes 47 µs. A gather of `A[I_XY, J]` over both axes takes
@@ -78,7 +78,7 @@ def cutting_axes(spec):
 @exercise.function(
     hints=[
         "Which axes cut the array? Which of those belong to the collective, and which do not?",
-        "V = bytes / (sizes of the other axes that cut the array); each axis of the collective with more than one chip adds W = 2·W1 to the bandwidth.",
+        "V = bytes / (product of the sizes of the other axes that cut the array); each axis of the collective with more than one chip adds W = 2·W1 to the bandwidth.",
         "others = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)",
     ]
 )
@@ -118,9 +118,9 @@ question = {
     points=0.25,
     **question,
     hints=[
-        "Which part of A do the devices of one ring along x share?",
+        "Which part of A does one ring along x gather?",
         "y cuts the columns, so each ring gathers only its own part of the columns.",
-        "V / W with V = 2 · I · J / Y bytes",
+        "time = V / W with V = 2 · I · J / Y bytes",
     ],
 )
 def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
@@ -134,8 +134,8 @@ def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
     **question,
     hints=[
         "How many links of a chip work at the same time?",
-        "Two rings, x and y, share the work. z cuts the columns before the collective.",
-        "V / (2 · W) with V = 4 · I · J / Z bytes",
+        "A chip's rings along x and y each carry half of the bytes. z cuts the columns before the collective.",
+        "time = V / (2 · W) with V = 4 · I · J / Z bytes",
     ],
 )
 def gather_two_axes_time(chip, X, Y, Z, I, J):
@@ -150,7 +150,7 @@ def gather_two_axes_time(chip, X, Y, Z, I, J):
     hints=[
         "Which part of C do the devices of one ring along z add up?",
         "x and y cut C, so the devices of a ring along z add up one block of C, with I / X rows and J / Y columns.",
-        "an all-reduce on one ring: 2 · V / W with V = 4 · I · J / (X · Y) bytes",
+        "time of an all-reduce on one ring = 2 · V / W with V = 4 · I · J / (X · Y) bytes",
     ],
 )
 def reduce_cut_elsewhere_time(chip, X, Y, Z, I, J):

@@ -20,7 +20,7 @@ counts, not their sum.
 |---|---|---|
 | `bytes` | int | V |
 | `sizes` | tuple of ints | sizes of the axes, each at least 2 |
-| `wraps` | bool | `True`: all are rings; `False`: all are lines |
+| `wraps` | bool | `True`: all axes are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
 **Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's V
@@ -37,11 +37,11 @@ counts, not their sum.
 |---|---|
 | small arrays on a ring | |
 | small arrays on a line | 3 µs, `"latency"` |
-| two and three axes at once, small and large arrays | |
+| small and large arrays over two and three axes | |
 | large arrays on rings and lines | 17.5 µs, `"bandwidth"` |
 
-**Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
-W = 2·W1: both-way bandwidth.
+**Symbols.** V: bytes of the array after the gather over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth
+of a link. W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). A line of 4 v5e chips, W1 = 4.5e10 bytes/s, gathers bfloat16[256, 256], V = 131 kB.
 Latency: 3 hops take 3 µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gather takes 3 µs, not the sum of 5.2 µs. With
@@ -72,7 +72,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Compute two times: one as if the array had no bytes, one as if hops had no latency.",
+        "Compute two times: one as if the array had no bytes, and one as if hops had no latency.",
         "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 per ring, 1 per line.",
         "total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)",
     ]
@@ -126,9 +126,9 @@ def one_after_the_other(arrays, sizes, chip, topology="ring"):
     ),
     model="max(hops · 1 us, bandwidth) for each array; a ring has ⌊N/2⌋ hops and takes V / W, a line has N-1 hops and takes (N-1)/N · V / W1",
     hints=[
-        "For each array: does the number of hops or the number of bytes decide?",
+        "For each array: does the number of hops or the number of bytes set the time?",
         "First find out whether the axis is a ring or a line. For one array the hops set the time, for the other array the bytes do.",
-        "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
+        "time = for each array, on a ring the longer of ⌊N / 2⌋ us and V / W, on a line the longer of N − 1 us and (N − 1) / N · V / W1; then add",
     ],
 )
 def tiny_gather_time(chip, N, R, L, C):
@@ -149,8 +149,8 @@ def tiny_gather_time(chip, N, R, L, C):
     model="max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
     hints=[
         "How far is the farthest chip when two axes are rings?",
-        "A shard crosses half of each ring. Two rings carry the bytes together.",
-        "for each array the longer of ⌊X / 2⌋ + ⌊Y / 2⌋ us and V / (2 · W); then add",
+        "A shard crosses half of each ring. Two rings carry the bytes at the same time.",
+        "time = for each array the longer of ⌊X / 2⌋ + ⌊Y / 2⌋ us and V / (2 · W); then add",
     ],
 )  # fmt: skip
 def two_rings_tiny_time(chip, X, Y, R, L, C):
@@ -167,7 +167,7 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
     hints=[
         "At which size do the two times become equal?",
-        "Write both times as formulas, that of the hops and that of the bytes, and set them equal.",
+        "Write the time of the hops and the time of the bytes as formulas, and set them equal.",
         "V = N / 2 · 1 us · W",
     ],
 )

@@ -19,7 +19,7 @@ V/N² / W1.
 | | meaning |
 |---|---|
 | `bytes` | V |
-| `sizes` | tuple of the axes' sizes; one number for a switch |
+| `sizes` | tuple of the axes' sizes; a tuple of one number for a switch |
 | `network` | `"ring"` (both ways), `"one_way_ring"`, `"line"` or `"switch"` |
 | `one_way_bandwidth` | W1, bytes/s |
 
@@ -33,8 +33,8 @@ V/N² / W1.
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
 | over two and three unequal axes | for each axis of n chips: the ring's or line's rule above, with n in place of N and V·n/N in place of V; the slowest axis counts | rings: V·n / (4·N·W) | |
 
-**Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
-bandwidth of a wire. W = 2·W1: both-way bandwidth.
+**Symbols.** V: bytes of the array that these chips hold together. N: all chips. n, X, Y: chips along an axis. W1:
+one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). N=8 chips exchange bfloat16[1024, 8192], 16.8 MB. A v4p ring (W = 9.0e10 bytes/s) takes 47
 µs. A v5e line (W1 = 4.5e10 bytes/s) takes 93 µs. An H100 node (W1 = 4.5e11 bytes/s) takes 7/64 · 16.8 MB / W1 = 4.1 µs.
@@ -67,7 +67,7 @@ exercise = Exercise(stars=2)
     hints=[
         "How many chunks does the busiest wire carry, and how large is a chunk?",
         "On a line the middle wire carries the most chunks, because every chip on its left sends to every chip on its right. A wire of a ring carries half as many chunks.",
-        "For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then take the largest.",
+        "The busiest wire of an axis of n carries chunks(n) * share / n**2 bytes, with share = bytes * n / math.prod(sizes). The axis with the most bytes counts.",
     ]
 )
 def exchange_time(bytes, sizes, network, one_way_bandwidth):
@@ -101,7 +101,7 @@ ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
     hints=[
         "How far does a byte travel on a ring, on average?",
         "On average a byte travels a quarter of the ring, half as far as to the farthest chip. The question's model already contains this quarter, so V is the whole array.",
-        "V / (4 · W) with V = 2 · I · J bytes",
+        "time = V / (4 · W) with V = 2 · I · J bytes",
     ],
 )
 def ring_exchange_time(chip, N, I, J):
@@ -117,9 +117,9 @@ def ring_exchange_time(chip, N, I, J):
     where=lambda chip, X, Y, I, J: (X, Y) in {(4, 8), (8, 4), (8, 16)},
     model="bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass the middle wire",
     hints=[
-        "Is the axis of this slice a ring? And which wire carries the most?",
+        "Is the axis of this slice a ring? And which wire carries the most chunks?",
         "An axis shorter than 16 chips is a line. Each of the X / 2 chips on one side of the busiest wire sends a chunk to each of the X / 2 chips on its other side.",
-        "(X / 2)² chunks of V / X² bytes pass the middle wire one way: divide by W1",
+        "(X / 2)² chunks of V / X² bytes pass the middle wire in one direction: divide these bytes by W1",
     ],
 )
 def line_exchange_time(chip, X, Y, I, J):
@@ -137,8 +137,8 @@ def line_exchange_time(chip, X, Y, I, J):
     model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
     hints=[
         "How many chunks does a GPU send, and how many of its chunks stay?",
-        "A GPU sends N − 1 chunks at its own egress, one to each other GPU of the collective.",
-        "(N − 1) · V / N² / egress with V = 2 · I · J bytes",
+        "A GPU sends N − 1 chunks at its own egress bandwidth, one to each other GPU of the collective.",
+        "time = (N − 1) chunks · (V / N² bytes in a chunk) / egress with V = 2 · I · J bytes",
     ],
 )  # fmt: skip
 def switch_exchange_time(chip, N, I, J):
@@ -156,8 +156,8 @@ def switch_exchange_time(chip, N, I, J):
     model="two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both directions of one link",
     hints=[
         "Which of the two axes is the bottleneck?",
-        "The longer axis: chunks travel farther along it. The rings along it share the array.",
-        "V · Y / (4 · X · Y · W) with V = 2 · I · J bytes; y is the longer axis",
+        "The longer axis is the bottleneck: chunks travel farther along it. Each ring along it moves a part of the array.",
+        "time = V · Y / (4 · X · Y · W) with V = 2 · I · J bytes; y is the longer axis",
     ],
 )  # fmt: skip
 def torus_exchange_time(chip, X, Y, I, J):

@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; the step takes the longer of the two times. Their ratio gives
-the smallest batch, and the highest tensor-parallel degree, with fully overlapped communication. The layer is
+Arithmetic and communication of a training step overlap, so a step takes the longer time. Their ratio gives the smallest
+batch, and the highest tensor-parallel degree, at which communication is fully overlapped. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -65,7 +65,7 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "You need three times: for the FLOPs of a chip, for the bytes over x, and for the bytes over y. Which axis cuts B, and which cuts F?",
-        "Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.",
+        "Forward pass: a chip computes 4·B·D·F/(X·Y) FLOPs. 4·D·F/Y bytes of weights go over MX axes, 4·B·D/X bytes of activations over MY axes.",
         "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
     ]
 )
@@ -90,7 +90,7 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 
 @exercise.function(
     hints=[
-        "Try every X. How long do the weights and the activations take, up to common factors?",
+        "Try every X. How long does it take to send the weights, and how long the activations? Leave out common factors.",
         "The forward times without the common factor 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
         "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
     ]
@@ -118,7 +118,7 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     hints=[
         "What grows with the batch: arithmetic or communication?",
         "Only arithmetic grows. At the smallest such batch a chip's matmul of its own tokens takes as long as the gather over three axes.",
-        "N · C / (3 · W)",
+        "tokens in the batch = N · C / (3 · W)",
     ],
 )
 def fsdp_least_batch(chip, N, T):
@@ -134,8 +134,8 @@ def fsdp_least_batch(chip, N, T):
     model=BOOK + "; M = 1",
     hints=[
         "Which time shrinks with more tensor-parallel chips, and which does not?",
-        "Arithmetic shrinks, the gather of [B, D] does not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
-        "Y is F divided by C / W",
+        "Arithmetic shrinks, but the gather and the reduce-scatter of [B, D] do not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
+        "Y is F divided by (C / W)",
     ],
 )
 def tensor_most_chips(chip, D, F):
@@ -151,8 +151,8 @@ def tensor_most_chips(chip, D, F):
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
     hints=[
         "At the best X and Y both collectives take equally long. How long does each take, per token?",
-        "Set the weights' time over two axes and the activations' time over one equal to the arithmetic, and multiply the two equations.",
-        "(C / W)² / (2 · F)",
+        "Set the time of the weights over two axes equal to the arithmetic time, and the time of the activations over one axis too. Multiply the two equations.",
+        "tokens per chip = (C / W)² / (2 · F)",
     ],
 )
 def mixed_least_batch(chip, N, F):
@@ -186,9 +186,9 @@ def best_fsdp_chips(B, F, N):
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
     hints=[
-        "How many FLOPs does one slice compute, and how many bytes does it send over the slow network?",
-        "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips share both.",
-        "(number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
+        "How many FLOPs does one slice compute, and how many bytes does it send over the data-centre network?",
+        "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips divide these FLOPs and bytes among themselves.",
+        "tokens in the batch = (number of slices) · (peak FLOP/s of a chip) / (network bandwidth of a chip)",
     ],
 )
 def dcn_least_batch(chip, dcn, P, n):

@@ -68,7 +68,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Is the whole array that the ranks work on the input or the output?",
+        "Which of the two is the whole array that the ranks work on: the input or the output?",
         "S is the larger of input and output. The factor says how many times S a rank sends: see the table.",
         "With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.",
     ]
@@ -148,9 +148,9 @@ NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole arra
     params={"n": [4, 6, 8], "MB": [280, 300, 580], "ms": [2.8, 4.1, 5.2]},
     model=NCCL + "; 1 MB is 10^6 bytes",
     hints=[
-        "Which factor does the table name for an all-reduce?",
+        "Which factor does the statement's table give for an all-reduce?",
         "An all-reduce is a reduce-scatter and an all-gather. In each of the two a rank sends all of its n parts but one.",
-        "(bytes / seconds) · 2 · (n − 1) / n",
+        "bus bandwidth = (bytes / seconds) · 2 · (n − 1) / n",
     ],
 )
 def reduce_bus_bandwidth(n, MB, ms):
@@ -181,8 +181,8 @@ def scatter_from_bus_time(n, MB, busbw):
     model="bus bandwidth: the bytes that a rank must send, over time",
     hints=[
         "How many bytes must a rank send, compared with the bytes that come out?",
-        "The benchmark used 1 / n of the array. A rank sends (n − 1) / n of the whole array.",
-        "the printed number times n; the all-reduce's number does not matter",
+        "The benchmark counted 1 / n of the array, the bytes that come out of a rank. A rank sends (n − 1) / n of the whole array.",
+        "bus bandwidth = n · (the number printed for the reduce-scatter); the all-reduce's number does not matter",
     ],
 )
 def puzzle_bus_bandwidth(n, ar, percent):

@@ -25,7 +25,7 @@ to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", p
 |---|---|---|
 | every device holds the whole `A` | | |
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
-| each hop takes one shard to a neighbour | V/N bytes in a hop | 600 bytes |
+| each hop takes one shard to a neighbour | sends V/N bytes in a hop | 600 bytes |
 
 Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
 device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
@@ -51,7 +51,8 @@ compute k─────   k─        k─       k─        k─       k─   
 link x+ permute··permute···permute··permute···permute··permute···permute··
 ```
 
-**In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own can overlap a matmul (exercise F1).
+**In real systems.** `jax.lax.all_gather` and NCCL's ring run this loop. Your own loop can overlap a matmul (exercise
+F1).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -119,8 +120,8 @@ def ring_gather_traffic(seen):
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
     hints=[
         "How many hops does a device make, and what does a hop send?",
-        "X − 1 hops, each with one shard of 4 · I · J / X bytes.",
-        "(X − 1) · (bytes of a shard)",
+        "A device makes X − 1 hops, and sends one shard of 4 · I · J / X bytes in each.",
+        "bytes that a device sends = (X − 1) hops · (bytes of a shard)",
     ],
 )
 def ring_gather_bytes(I, J, X):
@@ -136,8 +137,8 @@ def ring_gather_bytes(I, J, X):
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
     hints=[
         "Which bandwidth does a one-way ring have?",
-        "Only one direction of each link carries data: W1, half of W. There are X − 1 hops of a shard.",
-        "(X − 1) · (2 · I · J / X) / W1",
+        "Only one direction of each link carries data: W1, half of W. There are X − 1 hops, each with one shard.",
+        "time = (X − 1) hops · (2 · I · J / X bytes in a shard) / W1",
     ],
 )
 def ring_gather_one_way_time(chip, I, J, X):

@@ -1,7 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
-both ways. Then each shard reaches you by the shorter way, after at most half a turn.
+A wire carries data in both directions at the same time, and a one-way ring leaves one direction idle. Let every shard
+travel both ways. Then each shard reaches you by the shorter way, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -25,7 +25,7 @@ both ways. Then each shard reaches you by the shorter way, after at most half a 
 | check | rule, per device | small case |
 |---|---|---|
 | every device holds the whole `A` | | |
-| only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
+| only `ppermute`s, and no shard comes twice | sends at most (N − 1)·V/N bytes | 1800 bytes |
 | at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 permutes each way |
 
 N may be odd or even. With an even N the shard of the opposite device is equally far both ways. Send it one way, or half
@@ -80,7 +80,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P(),
     hints=[
-        "Run two rings at once, one each way. After how many rounds have they brought everything?",
+        "Run two rings at the same time, one each way. After how many rounds have they brought every shard?",
         "Run N // 2 rounds and fill the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?",
         "Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.",
     ],
@@ -142,8 +142,8 @@ def bidi_gather_rounds(seen):
     model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
     hints=[
         "How many rounds are needed if shards travel both ways?",
-        "⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
-        "⌊X / 2⌋ · (2 · I · J / X) / W1",
+        "The gather takes ⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
+        "time = ⌊X / 2⌋ rounds · (2 · I · J / X bytes in a shard) / W1",
     ],
 )
 def bidi_gather_time(chip, I, J, X):
@@ -159,8 +159,8 @@ def bidi_gather_time(chip, I, J, X):
     model="a round takes the longer of 1 us and the bytes of a shard / W1",
     hints=[
         "How many rounds does each of the two programs have?",
-        "One way: X − 1 rounds. Both ways: ⌊X / 2⌋ rounds. For one array, a round takes equally long in both programs.",
-        "for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+        "The program that sends one way has X − 1 rounds, and the program that sends both ways has ⌊X / 2⌋ rounds. For one array, a round takes equally long in both programs.",
+        "time saved = for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
     ],
 )
 def bidi_time_saved(chip, I, L, J, X):

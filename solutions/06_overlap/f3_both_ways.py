@@ -15,7 +15,7 @@ time. Send half of each block one way round and half the other way, so that a ho
 
 **Write** two bodies for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are float32.
 
-| | blocks | returns |
+| | blocks of the arguments | returns |
 |---|---|---|
 | `both_ways_ag_matmul(a, w)`: `A[B_X, D_Y] · W[D, F_Y]` | [B/X, D/Y], [D, F/Y] | C[B/X, F/Y] |
 | `both_ways_matmul_rs(t, w)`: `T[B_X, F_Y] · W[F_Y, D]` | [B/X, F/Y], [F/Y, D] | Out[B/X, D/Y] |
@@ -25,8 +25,8 @@ time. Send half of each block one way round and half the other way, so that a ho
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
-| only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
-| in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
+| only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
+| a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | in time, on eight v5e chips: matmuls run beside the hops | the step takes at most 1.4 times as long as its matmuls (`both_ways_matmul_rs`: 1.55 times) | |
 
@@ -87,7 +87,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, extens
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F1 at once, each with half of the shard. Which rows of W does each half need in hop t?",
+        "Run two rings of F1 at the same time, each with half of the shard. Which rows of W does each half need in hop t?",
         "Split your rows of A. In each hop the upper half goes to the next device and needs block me - hop of W's rows. The lower half goes back and needs block me + hop.",
         "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); at the end join the two results",
     ],
@@ -110,7 +110,7 @@ def both_ways_ag_matmul(a, w):
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F2 at once: one half of each block's sum goes to its owner one way, and the other half the other way.",
+        "Run two rings of F2 at the same time: one half of each block's sum goes to its owner one way, and the other half the other way.",
         "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
         "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise with back and me + 1 + hop",
     ],
@@ -141,7 +141,7 @@ HALVES = "half of a block goes each way; a hop takes its bytes / W1, one directi
     hints=[
         "Which part of a shard does one direction carry?",
         "One direction carries half of a shard in each of Y − 1 hops.",
-        "(Y − 1) · 2 bytes · (B / X) · (D / Y) / 2",
+        "bytes in one direction = (Y − 1) hops · 2 bytes · (B / X) · (D / Y) / 2",
     ],
 )
 def both_ways_bytes(B, D, X, Y):
@@ -180,7 +180,7 @@ def hop_and_products(chip, B, D, F, Y):
     hints=[
         "By how much does a round become shorter, for each W?",
         "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; if you go both ways, the hop is half as long.",
-        "for each W: (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
+        "time saved = for each W (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
     ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):

@@ -1,8 +1,8 @@
 """# G2 Megatron's f and g
 
-N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so
-it computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the
-backward pass the gradient of x comes in parts, because every device used x.
+N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the backward pass
+each device has a part of the gradient of x, because every device used x.
 
 ```
     x --f--> x @ w_in -- tanh --> h @ w_out --g--> y     all-reduce in g
@@ -15,8 +15,8 @@ backward pass the gradient of x comes in parts, because every device used x.
 |---|---|---|---|
 | `f(x)` | return x | all-reduce the cotangent | False |
 | `g(y)` | all-reduce y | return the cotangent | False |
-| `block_by_hand` | `tanh(x @ w_in) @ w_out` by f and g | its gradients | False |
-| `block_by_types` | the same block by a *cast* and `psum` | JAX derives the gradients | True |
+| `block_by_hand` | `tanh(x @ w_in) @ w_out` with f and g | its gradients | False |
+| `block_by_types` | the same block with a *cast* and `psum` | JAX derives the gradients | True |
 
 | | shape on one device | layout |
 |---|---|---|
@@ -32,7 +32,7 @@ backward pass the gradient of x comes in parts, because every device used x.
 | `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
 | `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
 | each block: value | y and all three gradients equal those of the uncut block on one device | |
-| each block: what is sent | one all-reduce in each pass, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+| each block: what is sent | one all-reduce in each pass, and nothing else: in both passes together 4 (N−1)/N · 4BD bytes | 720 bytes |
 
 Allowed: y and dx may travel in one all-reduce.
 
@@ -124,7 +124,7 @@ def g(y):
     out_specs=OUT,
     check_vma=False,
     hints=[
-        "Where does the part that differs from device to device begin, and where does it end?",
+        "In which part of the block do values differ from device to device? Where does this part begin, and where does it end?",
         "Use f where x enters and g where the parts of y leave; with_gradients takes a function of x, w_in and w_out.",
         "with_gradients(lambda x, w_in, w_out: g(jnp.tanh(f(x) @ w_in) @ w_out), x, w_in, w_out, dy)",
     ],

@@ -23,10 +23,10 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of all rows of all micro-batches | |
+| value | the gradient of the loss of all rows of all micro-batches | |
 | layout | the result has the spec `P()` | |
-| what is sent | the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
-| memory | on dp=2: activations of one micro-batch at a time | |
+| what is sent | at most the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
+| memory | on dp=2: a device holds the activations of one micro-batch at a time | |
 
 Two ways are right:
 
@@ -72,7 +72,7 @@ def loss(ws, rows):
     hints=[
         "Where does the all-reduce arise? It is in the backward pass of the matmul of whole weights with cut rows.",
         "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
-        "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; differentiate for reshard(ws, P(reduced={'dp'})).",
+        "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; differentiate with respect to reshard(ws, P(reduced={'dp'})).",
     ],
 )
 def accumulate(ws, xs, *, mesh):
@@ -101,7 +101,7 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     hints=[
         "How many all-reduces of the whole gradient does each of the two programs run in a step?",
         "One program runs M all-reduces, and the other runs 1. Each all-reduce has 4 bytes for every parameter.",
-        "(M - 1) * 2 * 4 * G * 1e6 / W",
+        "time saved = (M - 1) * 2 * (4 * G * 1e6 bytes) / W",
     ],
 )
 def accumulated_saving(chip, G, X, M):

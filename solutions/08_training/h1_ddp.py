@@ -6,7 +6,7 @@ result without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
   mean over all real rows.
-- **Dropout.** Devices that draw from the same key drop the same places of different rows.
+- **Dropout.** If all devices draw from the same key, all of them drop the same places in their rows.
 
 ```
    device   real rows   sum of losses   its own mean
@@ -37,8 +37,8 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
-| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; layouts as above | 864 + 12 bytes |
+| dropout | 3/4 of the numbers are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
@@ -67,7 +67,7 @@ exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
 @exercise.task(
     hints=[
         "By which number would a single device divide the sum of the losses? Which devices know this number, and when?",
-        "Count the real rows of all devices first, divide by that number, and add up losses and gradients. Fold the device's number into the key.",
+        "First sum the number of real rows over all devices. Divide by this total, and sum losses and gradients over all devices. Fold the device's index along dp into the key.",
         "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
     ]
 )

@@ -4,9 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own units from the first matmul to
-the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units
-alone, because dy is whole. The gradient of x is a sum over all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device computes its own units (columns of h) from the first
+matmul to the last, and ends with a partial sum of y. Every device has the whole dy, so it computes the gradients of its
+own units without communication. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -27,7 +27,7 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
 
 Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
 
-After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
+In this order, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
 **What is checked**
 
@@ -67,8 +67,8 @@ CUT = exercise.given({"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")})
     out_specs=(P(), {"x": P(), "b": P(), **CUT}),
     check_vma=False,
     hints=[
-        "Which arrays are whole on a device, which are cut, and which two are parts of a sum?",
-        "Add b after the sum of y. Backward: compute dh = dy @ w2.T, split dh over gate and up, and sum both parts of dx at once.",
+        "Which arrays are whole on a device, which are cut, and which two are partial sums?",
+        "Add b after the all-reduce of y. Backward: compute dh = dy @ w2.T, then the gradients of gate and up. Both give a part of dx: add these two parts on each device, then all-reduce their sum once.",
         "dx = psum(dg @ w1.T + du @ w3.T, 'tp') with du = dh * silu(g), dg = dh * u * s * (1 + g * (1 - s)), s = sigmoid(g)",
     ],
 )
@@ -93,7 +93,7 @@ def gated_mlp(x, w1, w3, w2, b, dy):
     out_specs=CUT,
     hints=[
         "What differs between two devices that run the same lines with the same seed?",
-        "Fold the index along tp into the key, split the key in three, and scale by the whole summed dimension: D or F.",
+        "Fold the index along tp into the key and split the key in three. Choose each weight's variance by the whole size of the dimension that its matmul sums over: D or F.",
         "jax.random.normal(key2, (F // n, D)) / F**0.5, with key2 from split(fold_in(key(seed), axis_index('tp')), 3)",
     ],
 )
@@ -134,7 +134,7 @@ def fused_columns(F, N):
     model="ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
     hints=[
         "How many matmuls does the block have, forward and backward?",
-        "The block has three matmuls forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add two all-reduces.",
+        "The block has three matmuls forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add the time of two all-reduces.",
         "9 · 2 · B · D · F / (N · C) + 2 · 2 · V / W with V = 2 · B · D bytes",
     ],
 )

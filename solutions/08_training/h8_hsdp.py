@@ -1,9 +1,10 @@
 """# H8 Gradients of hybrid sharding
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
-axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and devices along `rep` hold copies
-of the weights. All devices have different rows. Devices first sum a gradient over the near links. Then each device
-sends only its part of the sum over the far links.
+axes. Axis `shard` cuts the weights. Fast links, the *near* links of a node or a torus axis, join the devices along
+`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join them. Each device has
+its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its part of the
+sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -28,12 +29,12 @@ columns.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of all rows, and its norm, laid out as above | |
-| far | over rep: 2 (R−1)/R · V/S bytes, and 32 bytes more for single numbers | 120 + 32 bytes |
-| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 bytes more | 720 + 32 bytes |
+| far | a device sends over rep: 2 (R−1)/R · V/S bytes at most, and 32 bytes more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, reduce-scatter the gradient; a device sends at most 2 (S−1)/S · V bytes, and 32 bytes more for single numbers | 720 + 32 bytes |
 
-So a device has to sum all M micro-batches before it sends anything.
+So a device has to sum the gradients of all M micro-batches before it sends any gradient.
 
-**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches, B rows, D and K columns.
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches of B rows, D columns of x, K columns of y.
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and 360
 bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480
@@ -61,8 +62,8 @@ ROWS = exercise.given(P(None, ("rep", "shard")))
 
 @exercise.task(
     hints=[
-        "Which part of the whole sum does a device return? How many bytes of its node's sum go into that part?",
-        "Reduce-scatter over shard first. A device then holds V/S bytes. Send only these bytes over rep.",
+        "Which part of the whole sum does a device return? How many bytes does this part have?",
+        "Reduce-scatter over shard first. A device then holds V/S bytes of the sum. Send only these bytes over rep.",
         "g = psum(psum_scatter(g, 'shard', tiled=True), 'rep') / every; norm = sqrt(psum(sum(g**2), 'shard'))",
     ]
 )
@@ -92,8 +93,8 @@ def hsdp_grads(w, x, y, *, mesh):
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
     model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",
     hints=[
-        "Which bytes go inside a node, and which go between nodes?",
-        "Near: 7 / 8 of all gradients pass the GPU's egress. Far: 2 · (R − 1) / R of an eighth pass an eighth of the node's egress.",
+        "Which bytes does a GPU send inside its node, and which does it send to other nodes?",
+        "Near: each GPU sends 7 / 8 of the gradients' V bytes through its egress. Far: each GPU all-reduces its V / 8 bytes, so it sends 2 · (R − 1) / R · V / 8 bytes through an eighth of its node's egress.",
         "add the two times; the gradients have V = 2 bytes for each parameter",
     ],
 )

@@ -31,9 +31,9 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch | 8 ticks |
 
-Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides by the length of each
-row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 · NaN
-is NaN.
+Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides each row by its length
+(its norm). For a row of zeros this is 0/0, which is NaN. The output can still be right, but gradients are not. The
+gradient of an unused value is 0, and 0 · NaN is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
@@ -88,8 +88,8 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "In tick t, which micro-batch does device s have? What is the input of device 0, and what is the input of the other devices? In which tick is the first output ready?",
-        "In each tick device 0 takes x[t] and the others what they received. Compute the stage; send the result to s + 1. The output of "
-        "tick t is micro-batch t - (P - 1). Begin with rows of nonzero length, such as ones.",
+        "In each tick device 0 takes x[t] and the others what they received. Compute the stage; send the result to s + 1. In tick "
+        "t the last device computes the output of micro-batch t - (P - 1). Let devices begin with rows of nonzero norm, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
 )
@@ -131,7 +131,7 @@ learns = exercise.call(
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
         "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
-        "(M + P − 1) · 2 · 2 · T · D² / C + (M + P − 2) · 2 · T · D / W1",
+        "(M + P − 1) · 2 layers · 2 · T · D² FLOPs / C + (M + P − 2) · 2 bytes · T · D / W1",
     ],
 )
 def pipeline_time(chip, P, M, T, D):
@@ -147,7 +147,7 @@ def pipeline_time(chip, P, M, T, D):
     model="one program on all devices, which compute in every tick; matmuls only; 1 TFLOP is 10^12 FLOPs",
     hints=[
         "In how many ticks does one device compute junk?",
-        "There are M + P − 1 ticks and M of them are useful, on each of P devices.",
+        "Each of the P devices computes in M + P − 1 ticks, and M of these ticks are useful.",
         "P devices · (P − 1) ticks · 3 layers · 2 · T · D² FLOPs",
     ],
 )

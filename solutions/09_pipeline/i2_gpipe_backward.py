@@ -1,9 +1,9 @@
 """# I2 The backward pass of a pipeline
 
-Now the pipeline of exercise I1 learns. When the last device has all outputs, gradients run in the other direction. In a
-tick a device receives the gradient of its output and sends the gradient of its input to the previous device. To compute
-a gradient, the device needs the input of its stage again. So in the forward pass each device keeps a *stash* of these
-inputs.
+Here the pipeline of exercise I1 gets a backward pass. When the last device has all outputs, gradients run in the other
+direction. In a tick a device receives the gradient of its output and sends the gradient of its input to the previous
+device. To compute a gradient, the device needs the input of its stage again. So in the forward pass each device keeps a
+*stash* of these inputs.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
@@ -31,12 +31,12 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 |---|---|---|
 | loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+| memory | on pp=2 a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
 the grader cannot follow the memory of a program of more than 5,000 operations.
 
-**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash`, layers of a stage), D width.
+**Symbols.** P stages, M micro-batches of b rows, L layers (in question `gpipe_stash`, layers of a stage), D width.
 
 **Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
 and a function from the output's gradient to the gradients of `ws` and `a`. So a backward tick costs as much as three
@@ -73,9 +73,9 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Which micro-batch does each device have in tick t, in the forward and in the backward pass? What must it keep in between?",
+        "Which micro-batch does each device have in tick t, in the forward and in the backward pass? What must a device keep between the two passes?",
         "Forward: device s has micro-batch t - s, and keeps the input of its stage. Backward: the last device begins; device s has "
-        "t - (P - 1 - s), takes the input from its stash and adds to one sum of gradients.",
+        "micro-batch t - (P - 1 - s), takes its input from the stash, and adds the gradient of ws to one sum.",
         "out, pull = jax.vjp(stage, ws, stash[mine]); dws, da = pull(jnp.where(me == n - 1, 2 * (out - y[mine]) / y.size, came))",
     ],
 )
@@ -150,7 +150,7 @@ def gpipe_stash(M, P, L, T, D):
     model="only arithmetic, at the peak rate; the backward pass computes each stage again",
     hints=[
         "How often is each stage computed, forward and backward?",
-        "The forward pass computes each stage once. The backward pass computes it again, and the gradients cost twice as much: 4 times the forward FLOPs in all.",
+        "The forward pass computes each stage once. The backward pass computes each stage again, and then two gradients, each with as many FLOPs as the stage: 4 times the forward FLOPs in all.",
         "(M + P − 1) · 4 · (3 layers · 2 · T · D² FLOPs) / C",
     ],
 )

@@ -27,7 +27,7 @@ alternates one forward and one backward (1F1B) takes equally long, and keeps few
 
 | check | rule | P=4, M=8 |
 |---|---|---|
-| complete | every device has F and B of every micro-batch once, at most one in a tick | 16 cells |
+| complete | every device has F and B of every micro-batch once, at most one cell in a tick | 16 cells |
 | order | every cell comes in a later tick than the cell that it needs | |
 | ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 ticks |
 | in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 micro-batches |
@@ -38,9 +38,9 @@ are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
 
-**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After these cells B7 passes three more
-devices. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P
-− 1) = 3/11, as in GPipe.
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. Then three more devices run B7, one after
+the other. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M +
+P − 1) = 3/11, as in GPipe.
 
 ## Going further
 
@@ -121,7 +121,7 @@ def in_flight_memory(P, M, T, D):
     model="arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is computed again",
     hints=[
         "How many forwards, and how many backwards, follow one another from the start of a step to its end?",
-        "M + P − 1 forwards and M + P − 1 backwards. A forward and a backward together take f + b = 3 f.",
+        "M + P − 1 forwards and M + P − 1 backwards follow one another. A forward and a backward together take f + b = 3 f.",
         "(M + P − 1) · 3 · (4 matmuls · 2 · T · D² FLOPs) / C",
     ],
 )

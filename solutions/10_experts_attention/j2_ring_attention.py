@@ -35,7 +35,7 @@ A block may carry one more number per row. You may use JAX's gradients with `jax
 then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round
 the ring.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
+**Symbols.** T positions, N devices along cp, H (in a question Q) query heads of d numbers; mass: Σ e^(score − max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
 4) + 1 = 1.185. Without the factor e^(2 − 4) the mass would be 2.368.
@@ -121,7 +121,7 @@ def backward(kept, d_out, causal, striped):
     out_specs=ROWS,
     hints=[
         "You can compute two sums over the positions, Σ e^s and Σ e^s v, block by block. What changes when a later block has a larger score?",
-        "Carry the largest score, the mass and the sum. A new maximum multiplies both sums by exp(old - new). Mask by the position in the text.",
+        "Carry the largest score, the mass and the sum of v from round to round. For a new maximum, multiply mass and sum by exp(old - new). Mask by the position in the text.",
         "mass = mass * jnp.exp(top - largest) + jnp.exp(scores - largest[..., None]).sum(-1); the block comes from device (me - hop) % n.",
     ],
 )

@@ -136,7 +136,7 @@ def ulysses_traffic(seen):
     hints=[
         "Which arrays change their layout before attention, and which after it?",
         "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array, and 1 / N of this part stays on the device.",
-        "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) / N · (N − 1) / N",
+        "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads / N · (N − 1) / N",
     ],
 )
 def ulysses_bytes(B, T, N):
@@ -152,7 +152,7 @@ def ulysses_bytes(B, T, N):
     model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
     hints=[
         "How many bytes do the four arrays have together?",
-        "q and the output have 48 heads, k and v have 16: V = 2 · B · T · 128 · (2 · 48 + 2 · 16) bytes.",
+        "q and the output have 48 heads, k and v have 16: V = 2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads.",
         "V / (4 · W)",
     ],
 )

@@ -63,7 +63,7 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "Which letter is cut? Which other operands have it, and is it in the output? When is an einsum linear in a partial sum?",
-        "Without P: every operand with the cut letter must be cut along it, and along no other letter. With P: the other operands must be R.",
+        "If no operand is P: every operand that has the cut letter must be cut along it, and no operand may be cut along another letter. If one operand is P: the other operands must be R.",
         "letter = the cut letter; return f'S({out.index(letter)})' if letter in out else 'P'",
     ]
 )
@@ -117,7 +117,7 @@ def elementwise_rule(op, placements):
     hints=[
         "Which array is a partial sum, and what is its shape?",
         'f is summed and cut in both operands, so the result `"bneh"` is a partial sum of full shape on each device: B · N · E · H numbers of float32.',
-        "2 · (X − 1) / X · 4 · B · N · E · H",
+        "2 · (X − 1) / X · 4 bytes · B · N · E · H",
     ],
 )
 def pending_bytes(B, N, E, F, H, X):

@@ -16,7 +16,7 @@ the fast links.
    dp_shard=3, tp=2    tp=0 tp=1    groups over tp        [0 1] [2 3] [4 5]
           dp_shard=0     0    1     groups over dp_shard  [0 2 4] [1 3 5]
           dp_shard=1     2    3
-          dp_shard=2     4    5     nodes of 2: each tp stays in one
+          dp_shard=2     4    5     nodes of 2 hold whole tp groups
 ```
 
 **Write** three functions. A mesh is a list of (axis, size), outermost first.
@@ -42,8 +42,8 @@ the fast links.
 
 The other axes may have any order.
 
-**Symbols.** In the questions P, R, S, C, T are the sizes of the axes. An array has V bytes, a group has n GPUs, and one
-GPU sends w bytes/s.
+**Symbols.** In the questions P, R, S, C, T are the sizes of pp, dp_replicate, dp_shard, cp, tp. An array has V bytes, a
+group has n GPUs, and one GPU sends w bytes/s.
 
 **Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices in nodes of 8 gives dp_shard=4, cp=2, tp=4. A group
 of cp, such as [0, 4], stays in a node.
@@ -54,7 +54,7 @@ of cp, such as [0, 4], stays in a node.
 different node.
 
 **In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others put the data
-axes outermost. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+axes outermost. Sums of the loss and gathers of FSDP also run over cp, although cp adds no sequences to the batch.
 
 **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.
 """
@@ -71,7 +71,7 @@ exercise = Exercise(stars=2, extension=True)
 @exercise.function(
     hints=[
         "Which axis communicates most? Put it last, so that its ranks are neighbours. Compute the sizes first.",
-        "From the outermost: pp, dp_replicate, dp_shard, cp, tp, if they are in strategies. -1 becomes devices // (product of the others).",
+        "From the outermost: pp, dp_replicate, dp_shard, cp, tp, if they are in strategies. A size of -1 becomes devices // (product of the other sizes).",
         "sizes = {axis: strategies[axis] for axis in ORDER if axis in strategies}; node % sizes.get('tp', 1) must be 0",
     ]
 )
@@ -95,7 +95,7 @@ def mesh_for(strategies, devices, node):
 @exercise.function(
     hints=[
         "Write the ranks into an array of the mesh's shape. Which dimensions do the ranks of one group run along?",
-        "Move the dimensions of the given axes to the end, then make rows of as many ranks as a group has.",
+        "Move the dimensions of the given axes to the end, then reshape the array into rows, each with as many ranks as a group.",
         "np.moveaxis(ranks, moved, range(-len(moved), 0)).reshape(-1, size).tolist()",
     ]
 )

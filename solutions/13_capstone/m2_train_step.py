@@ -216,7 +216,7 @@ def block_step(chip, dp, sp, tp, short, long, D):
     model=BOOK,
     hints=[
         "tp cuts both the gradients and the matmuls, so it cancels. Which of the two times grows with the positions?",
-        "Compare 2 · 2 · 12·D² bytes / (2 W) with two thirds of all FLOPs / C.",
+        "Compare the time of the all-reduce, 2 · 2 · 12·D² bytes / (2 W), with the time of the matmuls, two thirds of all FLOPs / C.",
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],
 )

@@ -53,9 +53,9 @@ exercise = Exercise(stars=1, hidden_points=0.5, figures={'local_load_time': ['hb
 
 @exercise.function(
     hints=[
-        "Go through the dimensions and the entries together. Which axes of the mesh cut nothing?",
-        "Turn the three kinds of entry into one, a tuple of axes. Divide the dimension by the size of each axis in the tuple.",
-        "for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]",
+        "Go through the dimensions and the entries together. Which axes of the mesh cut no dimension?",
+        "Turn each entry (None, an axis or a tuple of axes) into a tuple of axes. Divide the dimension by the size of each axis in the tuple.",
+        "For each axis of the tuple: raise ValueError if local[dim] % mesh_shape[axis] is not 0; then local[dim] //= mesh_shape[axis].",
     ]
 )
 def local_shape(shape, spec, mesh_shape):
@@ -93,7 +93,7 @@ def local_shape_uneven(seen):
     model="HBM bandwidth only: time = bytes / bandwidth",
     hints=[
         "Which axes cut the array, and how many parts do they make?",
-        "z cuts nothing. Count the bytes of one block and divide them by the chip's HBM bandwidth.",
+        "z does not cut the array. Count the bytes of one block and divide them by the chip's HBM bandwidth.",
         "bytes of the block = 4 · I · J / (number of blocks), with X · Y blocks",
     ],
 )

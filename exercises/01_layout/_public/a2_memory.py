@@ -40,7 +40,8 @@ are two copies of the array, because the spec does not name z.
 ## Going further
 
 **In real systems.** The number of bytes on one device decides whether a model can train with pure data parallelism or
-needs FSDP. Pure data parallelism keeps a copy of all weights on every chip. FSDP keeps one copy on all chips together.
+needs FSDP. Pure data parallelism keeps a copy of all weights on every chip. FSDP cuts one copy of the weights over all
+chips.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 Training Trillion Parameter Models*.
@@ -56,7 +57,7 @@ exercise = Exercise(stars=1, hidden_points=0.5)
 @exercise.function(
     hints=[
         "How many devices does the mesh have, and what does each of them hold?",
-        "Divide the bytes of the whole array by the sizes of all axes that the spec names. For the total, count every device.",
+        "Divide the bytes of the whole array by the size of each axis that the spec names. For the total, count every device.",
         "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the bytes of one number.",
     ]
 )
@@ -94,8 +95,8 @@ def memory_copies(seen):
     model="1 MB is 10^6 bytes",
     hints=[
         "How many chips hold the same block?",
-        "y and z cut nothing, so each block has Y · Z copies.",
-        "bytes of the whole array in bfloat16, times the number of copies",
+        "y and z do not cut `W`, so each block has Y · Z copies.",
+        "bytes on all chips = (bytes of the whole array in bfloat16) · (number of copies)",
     ],
 )
 def weights_in_all(I, J, X, Y, Z):
@@ -112,7 +113,7 @@ def weights_in_all(I, J, X, Y, Z):
     hints=[
         "Where does each call put the array?",
         "`jnp.asarray` uses one device. `P()` on a mesh puts a whole copy on each device of the mesh.",
-        "bytes of one copy, times 1 + the number of chips",
+        "bytes of a and b = (bytes of one copy) · (1 + number of chips)",
     ],
 )
 def placed_and_unplaced(I, J, X, Y):

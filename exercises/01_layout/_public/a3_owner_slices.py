@@ -23,7 +23,7 @@ devices.
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
 Devices are numbered row by row: the last mesh axis changes fastest. Block 0 has the first rows. In a tuple of axes, the
-coordinate of the first axis changes slowest from block to block. Write start and stop of every slice, also where no
+coordinate of the first axis changes slowest from block to block. Give every slice a start and a stop, even where no
 axis cuts the dimension.
 
 **What is checked**
@@ -61,8 +61,8 @@ exercise = Exercise(stars=2, hidden_points=0.5)
 @exercise.function(
     hints=[
         "First find each device's coordinates on the mesh. Then take the dimensions one by one.",
-        "Write a block's number in digits: the device's coordinate on each axis of the entry. The first digit is the most significant.",
-        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
+        "The digits of a block's number are the device's coordinates on the axes of the entry. The first digit is the most significant.",
+        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]; `at` has the device's coordinates",
     ]
 )
 def owner_slices(shape, spec, mesh_shape):

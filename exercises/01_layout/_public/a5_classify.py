@@ -12,19 +12,19 @@ The sharding of two operands decides what their einsum costs. A letter that both
 ```
 
 **Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
-`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first row of this table that applies.
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the answer in the first row of this table that applies.
 
 | answer | when |
 |---|---|
 | `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters |
-| 4 | an axis would cut two letters of the output; or both operands cut a kept letter, in different ways |
-| 3 | both operands cut a summed letter in the same way |
-| 2 | one operand cuts a summed letter, or both cut it in different ways |
+| 4 | an axis would cut two letters of the output; or a kept letter is cut in both operands, in different ways |
+| 3 | a summed letter is cut in both operands, in the same way |
+| 2 | a summed letter is cut in only one operand, or in both in different ways |
 | 1 | none of these |
 
-*In the same way* means that both operands have the same axes in the same order. If only one operand cuts a kept letter,
-that is no reason for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The
-given `axes_of` returns the axes of an entry as a tuple.
+*In the same way* means by the same axes in the same order. A kept letter that is cut in only one operand is no reason
+for case 4. Every letter is in the output or in both operands, and no operand has a letter twice. The given `axes_of`
+returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -37,9 +37,9 @@ given `axes_of` returns the axes of an entry as a tuple.
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both operands cut b in the same way. But
-y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With `P("x", None, "y")`
-for both operands it is case 1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. x cuts b in both operands, in the same
+way. But y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With
+`P("x", None, "y")` for both operands it is case 1.
 
 ## Going further
 
@@ -50,7 +50,7 @@ The einsum of the small case computes attention scores. The table shows what eac
 | `"illegal"` | JAX refuses it |
 | 4 | an all-gather of one operand first |
 | 3 | a sum over devices afterwards |
-| 2 | first gather the operand that is cut; or, if one operand is whole, slice the whole one and sum at the end (exercise C2) |
+| 2 | first gather the operand that is cut; or, if one operand is whole, slice it and sum over devices afterwards (exercise C2) |
 | 1 | nothing; slicing an operand that is whole is free |
 
 **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
@@ -74,9 +74,9 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Take the equation apart first: which letters are summed, which are kept? Then compare how the two operands cut each letter, at whatever position the letter is.",
+        "Take the equation apart first: which letters are summed, which are kept? Then compare how each letter is cut in the two operands. A letter may have different positions in the two operands.",
         "Make a dict from letter to axes for each operand. The kept letters decide case 4. The summed letters decide cases 3 and 2.",
-        "Case 4: the non-empty cuts of a kept letter differ between the operands, or one axis cuts two kept letters.",
+        "Case 4: a kept letter is cut in both operands, but by different axes or in a different order; or one axis cuts two kept letters.",
     ]
 )
 def classify(eq, spec_a, spec_b):
@@ -96,7 +96,7 @@ def classify(eq, spec_a, spec_b):
     hints=[
         "Which dimensions does the partial sum have, and which of them are cut?",
         "J is summed and is not a dimension of C. The partial sum is C's block: x cuts I, z cuts K.",
-        "4 · (I / X) · (K / Z)",
+        "bytes of the partial sum = 4 bytes · (I / X) rows · (K / Z) columns",
     ],
 )
 def partial_sum_bytes(I, J, K, X, Y, Z):
@@ -113,7 +113,7 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     hints=[
         "How many axes are in use, and which dimension does each cut?",
         "Choose j of the k axes and put them in an order. Then cut this sequence into r parts, one for each dimension. A part may be empty.",
-        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to cut an order into r parts",
+        "For each j from 0 to k: k! / (k − j)! orders of j axes · C(j + r − 1, r − 1) ways to cut an order into r parts. Add these numbers.",
     ],
 )
 def how_many_shardings(r, k):

@@ -28,7 +28,7 @@ collective comes from.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| one all-gather of C over y gives C[I_X, K] | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
+| one all-gather of C over y gives C[I_X, K] | no other collective; a device sends at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
 | 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
 | Auto, Explicit: the compiler inserts the all-gather, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
@@ -39,15 +39,16 @@ say how they are cut. In this mode a constraint to another layout is an error: u
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
-sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. If the compiler
+gathers `B`, each device sends its block [32, 20], 2560 bytes, and then spends 15,360 FLOPs.
 
 ## Going further
 
-**JAX.** In Explicit mode the types of the operands determine the type of each result. Where they do not, you get an
-error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
-that one operand alone cuts. `jax.typeof(c)` shows the type of a value. On a mesh of your own, with the default Auto
-axes, `reshard` the operands first: their types do not say how they are cut.
+**JAX.** In Explicit mode the types of the operands determine the type of each result. Where the types of the operands
+do not determine it, JAX raises an error at the line of the operation. A collective also appears where you pass
+`out_sharding`, or where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows
+the type of a value. On a mesh of your own, with the default Auto axes, `reshard` the operands first: their types do not
+say how they are cut.
 
 **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
 expensive, Manual for kernels.
@@ -68,7 +69,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden
 @exercise.task(
     hints=[
         "Multiply first, then state the layout that C must have. Which layout does A @ B have before anything moves?",
-        "Write two constraints, one after the other: the layout that costs nothing, then the wanted layout.",
+        "Write two constraints, one after the other: first the layout of the product that needs no communication, then the wanted layout.",
         "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
     ]
 )
@@ -122,9 +123,9 @@ question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288]
     model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes",
     **question,
     hints=[
-        "How large is the block that travels, and how often does a device send one?",
+        "How large is the block that travels, and how many blocks does a device send?",
         "A block of `C[I_X, K_Y]` has 4 · I · K / (X · Y) bytes. A one-way ring sends one block in each step.",
-        "bytes of the block, times Y − 1 steps",
+        "bytes that a device sends = (bytes of the block) · (Y − 1) steps",
     ],
 )
 def gather_of_c_bytes(I, J, K, X, Y):
@@ -140,8 +141,8 @@ def gather_of_c_bytes(I, J, K, X, Y):
     **question,
     hints=[
         "Which shapes does each device multiply after the gather?",
-        "`B` is whole after the gather. Only x cuts the rows of the result.",
-        "2 · (rows of a device) · J · K, with I / X rows",
+        "`B` is whole after the gather. x cuts the rows of the result, and no axis cuts its columns.",
+        "FLOPs of a device = 2 · (I / X) rows · J · K",
     ],
 )
 def flops_of_one_constraint(I, J, K, X, Y):

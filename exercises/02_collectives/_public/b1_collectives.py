@@ -61,7 +61,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 @exercise.body(
     out_specs=P(),
     hints=[
-        "Joining shards is one call of jax.lax.",
+        "One function of jax.lax joins the shards of all devices.",
         "jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.",
         "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)",
     ],
@@ -73,7 +73,11 @@ def all_gather_body(a, *, dim):
 
 @exercise.body(
     out_specs=P(),
-    hints=["Which function of jax.lax adds?", "Use a parallel sum over the axis.", "jax.lax.psum(a, 'x')"],
+    hints=[
+        "Which function of jax.lax adds the blocks of all devices?",
+        "Use the function for a parallel sum over a mesh axis.",
+        "jax.lax.psum(a, 'x')",
+    ],
 )
 def all_reduce_body(a):
     """Return the sum [I, J] of the partial sums [I, J] on all devices of x."""
@@ -83,7 +87,7 @@ def all_reduce_body(a):
 @exercise.body(
     out_specs=P(None, "x"),
     hints=[
-        "One function of jax.lax adds and cuts at once.",
+        "One function of jax.lax adds the partial sums and leaves each device its part of the sum.",
         "Use jax.lax.psum_scatter. Its scatter_dimension is 0 by default. Like all_gather, it has an argument `tiled`.",
         "jax.lax.psum_scatter(a, 'x', scatter_dimension=1, tiled=True)",
     ],
@@ -97,7 +101,7 @@ def reduce_scatter_body(a):
     out_specs=P(None, "x"),
     hints=[
         "Every device sends a part of its block to every other device. Along which dimension do you split, and along which do you join?",
-        "Use jax.lax.all_to_all: split the dimension to be cut, and concatenate the dimension that was cut.",
+        "Use jax.lax.all_to_all: split the dimension that becomes cut, and concatenate along the dimension that was cut before.",
         "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)",
     ],
 )
@@ -114,7 +118,7 @@ def all_to_all_body(a):
     hints=[
         "Does every byte go to every device, as in an all-gather?",
         "In an all-to-all each byte goes to one device only. On a ring that sends in both directions the mean distance is a quarter of the ring.",
-        "a quarter of the all-gather's V / W, with V = 2 · I · J bytes",
+        "a quarter of the all-gather's time V / W, with V = 2 · I · J bytes",
     ],
 )
 def all_to_all_on_ring(chip, I, J, X):

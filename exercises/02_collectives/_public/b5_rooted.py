@@ -31,7 +31,7 @@ and masks its data.
 | `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 bytes |
 
 The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
-with `jnp.where`, then add. Devices that are not the root may send zeros.
+with `jnp.where`, then sum over x. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
@@ -75,7 +75,7 @@ def rooted_broadcast(a, *, root):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "After a broadcast every device would keep only one chunk. Which collective leaves each device only its chunk?",
+        "A broadcast would bring all chunks to every device, and a device needs only one chunk. Which collective leaves each device only its chunk?",
         "Mask as in the broadcast. Then call a collective that adds the blocks and leaves device i with chunk i of the rows.",
         "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)",
     ],
@@ -119,7 +119,7 @@ def rooted_reduce(a, *, root):
     hints=[
         "How many bytes does the masked all-reduce send, although all blocks but one are zeros?",
         "A masked all-reduce costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
-        "2 · V / W with V = 2 · I · K bytes",
+        "time = 2 · V / W with V = 2 · I · K bytes",
     ],
 )
 def rooted_broadcast_time(chip, I, K, X):
@@ -136,7 +136,7 @@ def rooted_broadcast_time(chip, I, K, X):
     hints=[
         "How many chunks does one device send, and how many bytes has a chunk?",
         "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of the block's bytes.",
-        "X devices · (X − 1) hops · 4 · I · K / X bytes",
+        "bytes of all devices = X devices · (X − 1) hops · (4 · I · K / X bytes in a chunk)",
     ],
 )
 def rooted_scatter_bytes(I, K, X):

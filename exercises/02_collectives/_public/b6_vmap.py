@@ -27,7 +27,7 @@ it.
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
 | the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
-| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
+| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; a device sends at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
 The grader refuses one all-reduce per example, although all of them together send no more bytes.
 
@@ -40,8 +40,9 @@ bytes along y. Then it sends 720 bytes along x, for the means of all 12 examples
 
 ## Going further
 
-`jax.vmap(f, spmd_axis_name="y")` names the axis. Without this argument the spec says that the batch is whole, although
-y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do the same work.
+`jax.vmap(f, spmd_axis_name="y")` names the axis that cuts the batch. Without this argument the spec says that the batch
+is whole, although y cuts it. The compiler then makes the batch whole: it gathers the batch, and all devices along y do
+the same work.
 
 **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 
@@ -115,7 +116,7 @@ def centre_batch_layout(seen):
     hints=[
         "Along which axis is the batch gathered, and which part of the array does each ring hold?",
         "The gather goes over y. Each ring along y holds one block of rows, so V is not the whole array.",
-        "V / W with V = (bytes of the whole array) / X",
+        "time = V / W with V = (bytes of the whole array) / X",
     ],
 )
 def batch_gather_time(chip, B, I, J, X, Y):

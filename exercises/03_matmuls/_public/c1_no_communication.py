@@ -2,7 +2,7 @@
 """# C1 A matmul without communication
 
 In `A[I_X, J] · B[J, K_Y]` no axis cuts the contracting dimension `J`, over which the matmul sums. Each device holds
-whole rows of `A` and whole columns of `B`. So each device can compute its block of `C` alone.
+whole rows of `A` and whole columns of `B`. So each device can compute its block of `C` without data of other devices.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]
@@ -28,7 +28,7 @@ whole rows of `A` and whole columns of `B`. So each device can compute its block
 | C equals A @ B | | |
 | C is sharded `P("x", "y")` | | |
 | no collective | not even one that the compiler adds | 0 bytes |
-| inside `shard_map` each device multiplies only for its own block of C | at most its share of 2·I·J·K FLOPs | 3840 FLOPs |
+| inside `shard_map` each device multiplies only for its own block of C | at most 2·I·J·K / (X·Y) FLOPs | 3840 FLOPs |
 
 The matmul must be in the body of `shard_map`. One of the grader's meshes has y=1.
 
@@ -59,7 +59,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 
 @exercise.task(
     hints=[
-        "Which rows of A and which columns of B does one element of C need? Which device holds them?",
+        "Which row of A and which column of B does one element of C need? Which devices hold this row and this column?",
         "The matmul of the two local blocks is the local block of C.",
         "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)",
     ]
@@ -106,9 +106,9 @@ def local_flops(seen):
     params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
     model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
     hints=[
-        "Which axes cut C, and what do the other axes do?",
+        "Which axes cut C, and what do the devices along the other axis compute?",
         "x and y cut C. The devices along z all compute the same block.",
-        "2 · (I / X) · J · (K / Y), in units of 10^9",
+        "FLOPs of a device = 2 · (I / X) · J · (K / Y), in units of 10^9",
     ],
 )
 def flops_per_device(I, J, K, X, Y, Z):

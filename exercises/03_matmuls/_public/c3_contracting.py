@@ -77,7 +77,7 @@ def matmul_all_reduce(a, b, *, mesh):
 @exercise.task(
     hints=[
         "You keep only your own columns of C. Do you need the rest of the sum?",
-        "One collective adds and cuts at once. It cuts dimension 0 unless you say otherwise.",
+        "One collective adds the partial sums and leaves each device its part of the sum. It cuts dimension 0 unless you say otherwise.",
         "jax.lax.psum_scatter(local_a @ local_b, 'x', scatter_dimension=1, tiled=True)",
     ]
 )
@@ -127,8 +127,8 @@ def scattered_layout(seen):
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
         "What does a reduce-scatter cost, compared with an all-gather of an equal array?",
-        "A reduce-scatter costs as much as an all-gather: V / W. V is the whole array, before it is cut.",
-        "V = 2 · I · K bytes; divide by both-way bandwidth W",
+        "A reduce-scatter costs as much as an all-gather: V / W. V counts the whole array, before it is cut.",
+        "time = V / W with V = 2 · I · K bytes and W the both-way bandwidth",
     ],
 )
 def scatter_time(chip, I, K, X):
@@ -145,7 +145,7 @@ def scatter_time(chip, I, K, X):
     hints=[
         "Which two collectives make an all-reduce?",
         "An all-reduce is a reduce-scatter and an all-gather. In each of the two a device sends X − 1 chunks, and a chunk is 1 / X of the array.",
-        "2 · (X − 1) · (4 · I · K / X)",
+        "bytes that a device sends = 2 · (X − 1) chunks · (4 · I · K / X bytes in a chunk)",
     ],
 )
 def all_reduce_bytes(I, K, X):

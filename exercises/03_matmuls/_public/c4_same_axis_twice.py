@@ -28,7 +28,7 @@ gather one operand.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| C is sharded `P("x", None)`, or `P(None, "x")` | | |
+| C is sharded `P("x", None)` (keep rows) or `P(None, "x")` (keep columns) | | |
 | in `shard_map`, one all-gather over x, no other collective | | 3840 bytes of `B`, or 2304 bytes of `A` |
 | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 
@@ -58,7 +58,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 @exercise.task(
     hints=[
         "Device x must end with whole rows of C. Which part of B does it lack?",
-        "All columns of B: gather them along dimension 1, then multiply.",
+        "Device x lacks the other columns of B. Gather B along dimension 1, then multiply.",
         "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None).",
     ]
 )
@@ -74,7 +74,7 @@ def matmul_keep_rows(a, b, *, mesh):
 @exercise.task(
     hints=[
         "Device x must end with whole columns of C. Which part of A does it lack?",
-        "All rows of A: gather them along dimension 0, then multiply.",
+        "Device x lacks the other rows of A. Gather A along dimension 0, then multiply.",
         "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x').",
     ]
 )
@@ -117,9 +117,9 @@ def keep_columns_value(seen):
     params={"chip": ["v4p", "v5p"], "I": [2048, 12288], "J": [4096, 7168], "K": [3072, 10240], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
-        "Which two operands can you gather?",
-        "Gathering `A` moves I · J numbers, gathering `B` moves J · K. Take the smaller one.",
-        "V / W with V = 2 bytes · J · (the smaller of I and K)",
+        "Which operands can you gather, and how many bytes does each gather move?",
+        "Gathering `A` moves I · J numbers, and gathering `B` moves J · K numbers. Gather the smaller operand.",
+        "time = V / W with V = 2 bytes · J · (the smaller of I and K)",
     ],
 )
 def cheaper_gather_time(chip, I, J, K, X):

@@ -20,12 +20,12 @@ faster.
 | `bandwidth` | float | W, both-way bandwidth of a link, bytes/s |
 | returns | int | 1 or 2 |
 
-**Model.** A strategy takes the longer of its arithmetic and its communication, because they overlap.
+**Model.** Arithmetic and communication overlap, so a strategy takes the longer of the two times.
 
 | | arithmetic on each chip | communication |
 |---|---|---|
-| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`: V = 2·D·F bytes, V / W |
-| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`: V = 2·B·F bytes, 2·V / W |
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / W |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / W |
 
 **What is checked**
 
@@ -60,7 +60,7 @@ exercise = Exercise(stars=2, extension=True, hidden_points=3, figures={'gather_f
 
 @exercise.function(
     hints=[
-        "Write down the arithmetic time and the communication time of each strategy. Which array does each strategy send, and what is its shape?",
+        "Write down the arithmetic time and the communication time of each strategy. Which array does each strategy send, and how large is this array?",
         "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
         "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second = the same for strategy 2. Compare the two times.",
     ]
@@ -95,7 +95,7 @@ MODEL = "each matmul takes the longer of arithmetic and communication; on a ring
     hints=[
         "For each batch: does arithmetic or communication take longer?",
         "The gather of `W` takes the same time for both batches. The matmul of whole arrays grows with the batch: 2 · B · D · F FLOPs.",
-        "add up the longer of (FLOPs / peak rate) and (2 · D · F bytes / W), once for each batch",
+        "time = for each batch the longer of (FLOPs / peak rate) and (2 · D · F bytes / W); then add the two times",
     ],
 )
 def gather_first_total(chip, B, L, D, F, X):
@@ -109,8 +109,8 @@ def gather_first_total(chip, B, L, D, F, X):
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [32768, 73728], "X": [4, 8]},
     hints=[
         "For each layer: which array is all-reduced, and how wide is it?",
-        "The first layer all-reduces [B, F], the second [B, D]. Each device computes 1 / X of both matmuls.",
-        "for each layer the longer of 2 · B · D · F / X FLOPs at the peak rate and 2 · (2 · B · width) / W; then add",
+        "The first layer all-reduces an array [B, F], the second an array [B, D]. Each device computes 1 / X of both matmuls.",
+        "time = for each layer the longer of (2 · B · D · F / X FLOPs) / (peak rate) and 2 · (2 · B · width bytes) / W; then add",
     ],
 )
 def reduce_last_total(chip, B, D, F, X):

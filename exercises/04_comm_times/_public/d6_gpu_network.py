@@ -102,7 +102,7 @@ EXACT = "bandwidth only, exact"
     hints=[
         "How many bytes enter or leave one GPU?",
         "Each GPU sends its shard to 7 others, 7 / 8 of the array in all.",
-        "7 / 8 · V / egress with V = 2 · I · J bytes",
+        "time = 7 / 8 · V / egress with V = 2 · I · J bytes",
     ],
 )
 def node_gather_time(chip, I, J):
@@ -118,7 +118,7 @@ def node_gather_time(chip, I, J):
     hints=[
         "How many bytes must enter one GPU, and how many must enter one node?",
         "Compare the time in a node, at a GPU's egress, with the time between nodes, at the egress of 8 cards of 400 Gb/s. The longer time counts.",
-        "for 2 nodes and for all: the longer of 7 / 8 · V / egress and (nodes − 1) / nodes · V / (400 GB/s)",
+        "time = for each of the two jobs the longer of 7 / 8 · V / egress and (nodes − 1) / nodes · V / (400 GB/s); then add",
     ],
 )
 def nodes_gather_time(chip, M, I, J):
@@ -133,9 +133,9 @@ def nodes_gather_time(chip, M, I, J):
     params={"chip": ["H100", "B200"], **ARRAY},
     model="bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress",
     hints=[
-        "What does a GPU still have to send if the switches add?",
+        "Which bytes does a GPU still send if the switches compute the sum?",
         "A GPU sends its array once and receives the sum once, at the same time. The GPU's egress sets the time.",
-        "V / egress with V = 2 · I · J bytes, half of the all-reduce without SHARP",
+        "time = V / egress with V = 2 · I · J bytes, about half of the time without SHARP",
     ],
 )
 def sharp_reduce_time(chip, I, J):
@@ -151,7 +151,7 @@ def sharp_reduce_time(chip, I, J):
     hints=[
         "How long would the dense all-to-all take?",
         "The dense array has 8 parts for each token. Only some of them have data.",
-        "(experts per token) / 8 · V · 7 / (64 · egress)",
+        "time = (experts per token) / 8 · (time of the dense all-to-all, V · 7 / (64 · egress))",
     ],
 )
 def ragged_exchange_time(chip, B, D, k):

@@ -8,8 +8,8 @@ sequence, and every chip reads its part of the weights and of the cache once.
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
                           (always bound by HBM)
-           +  weights:    reading them takes P · bytes, computing
-                          with them 2·B·P FLOPs: the longer counts
+           +  weights:    reading them moves P · (bytes per parameter), and
+                          computing takes 2·B·P FLOPs: the longer counts
 ```
 
 **Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
@@ -20,7 +20,7 @@ seconds.
 | | meaning |
 |---|---|
 | `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
-| `kv_bytes_per_token` | bytes of cache for one token, over all layers |
+| `kv_bytes_per_token` | bytes of cache for one token, in all layers together |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
 | `flops`, `hbm_bandwidth` | C, W_hbm of one chip |
@@ -29,7 +29,7 @@ seconds.
 
 | check | rule | small case |
 |---|---|---|
-| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
+| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes per number, per token of each sequence | |
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
@@ -48,8 +48,8 @@ than the weights' 2.3 ms, so the step takes 21 ms.
 **Units.** A GiB, 2³⁰ bytes, is 7 % more than a GB.
 
 **What fits.** A v5p chip has 96 GB, enough for 9.6e9 parameters of 10 bytes each. Plain data parallelism keeps all of
-the state on each chip. FSDP (ZeRO-3) keeps one copy on all chips together. In the small case, 210 GB of cache and 30 GB
-of weights fit into the 16 · 16 GB of the chips.
+the state on each chip. FSDP (ZeRO-3) cuts one copy over all chips. In the small case, 210 GB of cache and 30 GB of
+weights fit into the 16 · 16 GB of the chips.
 
 **Batches.** A step of a small batch waits for the weights. A step of a large batch waits for the cache.
 
@@ -70,7 +70,7 @@ exercise = Exercise(stars=2, extension=True, figures={'decode_step': ['bf16', 'h
 @exercise.function(
     hints=[
         "What does the cache hold for one token in one layer? For how many tokens and layers?",
-        "The cache holds a key and a value, each of KV heads · head dimension numbers, in every layer, for every token of every sequence.",
+        "For every token of every sequence, each layer has a key and a value in the cache. A key has (KV heads · head dimension) numbers, and so has a value.",
         "2 * layers * kv_heads * head_dim * itemsize is the bytes of one token. Multiply by sequences * tokens.",
     ]
 )
@@ -87,7 +87,7 @@ def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences,
     hints=[
         "What does one step read from HBM, and what does it compute?",
         "Each step reads the cache. Reading weights and computing with them overlap, so the longer of the two counts.",
-        "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with hbm and flops of all chips together.",
+        "time = cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with hbm and flops of all chips together.",
     ]
 )
 def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
@@ -108,8 +108,8 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     model="state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes",
     hints=[
         "How many bytes does one parameter need?",
-        "bfloat16 weights: 2 + 4 + 4 bytes. If all is in float32: four numbers of 4 bytes.",
-        "parameters · bytes per parameter / N",
+        "With bfloat16 weights, a parameter needs 2 + 4 + 4 bytes. If all is in float32, it needs four numbers of 4 bytes.",
+        "bytes on one chip = parameters · (bytes per parameter) / N",
     ],
 )
 def state_per_chip(P, N, kept):
@@ -127,7 +127,7 @@ def state_per_chip(P, N, kept):
     hints=[
         "What does the cache hold for each token?",
         "The cache holds keys and values of only the KV heads, in each layer.",
-        "2 (keys and values) · layers · KV heads · 128 · 2 bytes, for each token of each sequence",
+        "bytes = 2 (keys and values) · layers · KV heads · 128 numbers · 2 bytes, for each token of each sequence",
     ],
 )
 def cache_of_batch(L, H, K, T, B):
@@ -144,7 +144,7 @@ def cache_of_batch(L, H, K, T, B):
     hints=[
         "Which parts of a step read memory, and which of them grow with the batch?",
         "Attention reads the cache of every sequence. The weights are read once, at the same time as the arithmetic of 2 FLOPs per parameter and sequence.",
-        "for each step: (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
+        "time of a step = (cache bytes) / (chips · HBM) + the longer of (weight bytes) / (chips · HBM) and (2 · parameters · sequences) / (chips · FLOP/s)",
     ],
 )
 def decode_step(chip, P, N, T, B, L, kB):

@@ -21,7 +21,7 @@ all-gather of exercise E1 in reverse.
 | | shape | meaning |
 |---|---|---|
 | `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
-| returns | float32[I/N, J] | on device i: the sum of chunk i of every device |
+| returns | float32[I/N, J] | on device i: the sum of the chunks i of all devices |
 
 **What is checked**
 
@@ -29,7 +29,7 @@ all-gather of exercise E1 in reverse.
 |---|---|---|
 | device i holds chunk i of the sum | | |
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
-| each hop takes one chunk to a neighbour | V/N bytes in a hop | 5760 bytes |
+| each hop takes one chunk to a neighbour | sends V/N bytes in a hop | 5760 bytes |
 
 Either direction round the ring is right.
 
@@ -37,7 +37,7 @@ Either direction round the ring is right.
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
 **Small case.** Each device on x=4 has a float32 block of [120, 48]. A chunk is [30, 48], 5760 bytes. Each device sends
-three chunks: 17,280 bytes, as many as in an all-gather of an equal array.
+three chunks: 17,280 bytes, as many as in an all-gather of an array of this size.
 
 ## Going further
 
@@ -59,7 +59,7 @@ link x+  permute· permute·· permute·  permute· permute·  permute· permute
 its second matmul.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why an all-gather and a
-reduce-scatter are transposes).
+reduce-scatter are transposes of each other).
 """
 
 from jax.sharding import PartitionSpec as P
@@ -77,7 +77,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P("x"),
     hints=[
         "A sum travels, not a shard. What do you do with the sum before you send it on?",
-        "Start with your chunk for the device before you. Then, N - 1 times, hop and add your own chunk with the number of the chunk that arrived.",
+        "Start with your chunk for the device before you. Then, N - 1 times, send the sum on. When the sum for another chunk arrives, add your own part of that chunk to it.",
         "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
     ],
 )
@@ -109,8 +109,8 @@ def ring_scatter_hops(seen):
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
     hints=[
         "How many bytes does one hop carry?",
-        "A hop carries a chunk of the partial sum, 1 / X of its bytes. There are X − 1 hops, one way.",
-        "(X − 1) · (2 · I · J / X) / W1",
+        "A hop carries a chunk of the partial sum, 1 / X of its bytes. There are X − 1 hops, all in one direction.",
+        "time = (X − 1) hops · (2 · I · J / X bytes in a chunk) / W1",
     ],
 )
 def ring_scatter_one_way_time(chip, I, J, X):
@@ -128,7 +128,7 @@ def ring_scatter_one_way_time(chip, I, J, X):
     hints=[
         "For each array: does a hop take 1 us, or longer?",
         "Compare 1 us with the bytes of a chunk over W1. All hops of one array take equally long.",
-        "for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+        "time = for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
     ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):

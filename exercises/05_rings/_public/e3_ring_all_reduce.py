@@ -78,7 +78,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P(),
     hints=[
         "Which two collectives, one after the other, make an all-reduce? You have built both.",
-        "In phase 1 each device has one running sum, for N - 1 hops. In phase 2 pass the finished chunks on and put each into its slot.",
+        "Phase 1 has N - 1 hops, and in each of them a device sends one running sum. In phase 2 pass the finished chunks on and put each into its slot.",
         "After phase 1 device i holds chunk i: out = zeros.at[me].set(acc). Then continue as in the all-gather.",
     ],
 )
@@ -111,7 +111,7 @@ def ring_reduce_hops(seen):
     hints=[
         "How many hops does one device make in the two phases?",
         "A device makes X − 1 hops in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
-        "2 · (X − 1) · (bytes of the whole float32 array)",
+        "bytes of all devices = 2 · (X − 1) · (bytes of the whole float32 array)",
     ],
 )
 def ring_reduce_total_bytes(I, J, X):
@@ -127,8 +127,8 @@ def ring_reduce_total_bytes(I, J, X):
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
     hints=[
         "Which two collectives follow each other?",
-        "An all-reduce is a reduce-scatter and an all-gather, here one way: 2 · (X − 1) hops of a chunk.",
-        "2 · (X − 1) · (2 · I · J / X) / W1",
+        "An all-reduce is a reduce-scatter and an all-gather. Here each goes one way round: 2 · (X − 1) hops of a chunk in all.",
+        "time = 2 · (X − 1) hops · (2 · I · J / X bytes in a chunk) / W1",
     ],
 )
 def ring_reduce_one_way_time(chip, I, J, X):

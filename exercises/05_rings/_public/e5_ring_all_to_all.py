@@ -6,14 +6,14 @@ chunks of columns, and chunk c is for device c. On a ring a chunk for the k-th d
 devices. So work like a bus: load all chunks, and at each stop unload the chunk for that device.
 
 ```
-   "23" is the chunk from x2 for x3; in hop t (n) a device sends n chunks,
-   the chunk for the nearest stop first
+   "23" is the chunk from x2 for x3. "hop 1 (3)" means that in hop 1 each
+   device sends 3 chunks. The chunk for the nearest stop comes first.
 
                      at x0       at x1       at x2       at x3
    start           01 02 03    12 13 10    23 20 21    30 31 32
-   hop 1 (3)       30 31 32    01 02 03    12 13 10    23 20 21    each lets
-   hop 2 (2)       20 21       31 32       02 03       13 10       its first
-   hop 3 (1)       10          21          32          03          one off
+   hop 1 (3)       30 31 32    01 02 03    12 13 10    23 20 21    each
+   hop 2 (2)       20 21       31 32       02 03       13 10       unloads
+   hop 3 (1)       10          21          32          03          its first
 ```
 
 **Write** `ring_all_to_all(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
@@ -110,8 +110,8 @@ def ring_trade_permutes(seen):
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
     hints=[
         "How many wires does a chunk pass on its way?",
-        "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last X − 1. A chunk has 1 / X² of the array.",
-        "(1 + 2 + ... + (X − 1)) chunks for each device",
+        "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last X − 1. A chunk has 1 / X² of the array's bytes.",
+        "bytes that a device sends = (1 + 2 + ... + (X − 1)) · (bytes of a chunk)",
     ],
 )
 def ring_trade_bytes(I, J, X):
@@ -128,7 +128,7 @@ def ring_trade_bytes(I, J, X):
     hints=[
         "How many bytes does each link carry in one direction?",
         "Each device sends X · (X − 1) / 2 chunks, its own and those that it passes on. A chunk has 2 · I · J / X² bytes.",
-        "X · (X − 1) / 2 chunks, divided by W1",
+        "time = (bytes of X · (X − 1) / 2 chunks) / W1",
     ],
 )
 def ring_trade_time(chip, I, J, X):

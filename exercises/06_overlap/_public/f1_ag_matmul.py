@@ -29,11 +29,11 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ W, also in bfloat16 on a ring of eight | | |
-| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3 permutes, 900 bytes |
+| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
 | in time, on eight v5e chips | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
-| at most four shards of `A` at once, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
+| a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
 W1: one-way bandwidth of a link. C: FLOP/s of a chip.
@@ -90,8 +90,9 @@ round 1             2 shards, 2,860 us         a hop each way
 round 2             as round 1                 as round 1
 ```
 
-The times are the compiler's own counts of cycles, at 1.5 GHz. By these counts its matmuls take 12,146 us in all. For
-the ring that you write here the matmuls take 9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
+The times are the compiler's own counts of cycles, divided by 1.5 GHz. By these counts the matmuls of its ring take
+12,146 us in all. The matmuls of the ring that you write here take 9,605 us
+(`shardlings chip f1 --on v5e:2x4 --solution`).
 
 **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An
 exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
@@ -159,7 +160,7 @@ wide = exercise.timing(small, on="v5e:2x4", dims={"B": 8192, "D": 16384, "F": 53
     hints=[
         "Which block travels, and how many hops does it make?",
         "The shard of A travels: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
-        "(Y − 1) · 2 bytes · (B / X) · (D / Y)",
+        "bytes that a device sends = (Y − 1) hops · 2 bytes · (B / X) rows · (D / Y) columns",
     ],
 )
 def ag_matmul_bytes(B, D, X, Y):
@@ -175,7 +176,7 @@ HOPS = (
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C", "F = Y · C / W1"],
+    hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 2·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(D/Y)(F/Y)/C.", "F = Y · C / W1"],
 )
 def ag_matmul_hides_from(chip, Y):
     """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
@@ -189,8 +190,8 @@ def ag_matmul_hides_from(chip, Y):
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 12288], "G": [28672, 34816, 57344, 69632], "Y": [4, 8]},
     hints=[
         "For each W: does a hop or a matmul take longer?",
-        "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and the last matmul runs alone.",
-        "for each W: (Y − 1) times the longer of hop and matmul, plus one matmul; a hop is 2 · B · D / Y bytes over W1",
+        "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and no hop runs beside the last matmul.",
+        "time = for each W (Y − 1) times the longer of hop and matmul, plus one matmul; a hop takes (2 · B · D / Y bytes) / W1",
     ],
 )
 def ag_matmul_time(chip, B, D, F, G, Y):

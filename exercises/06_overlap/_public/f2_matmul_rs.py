@@ -30,11 +30,11 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 | check | rule, per device | small case |
 |---|---|---|
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
-| N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
+| N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | sends at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
 | in time, on eight v5e chips | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
-| never the partial sums of all N blocks at once | | |
+| no device holds the partial sums of all N blocks at the same time | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
 
@@ -103,8 +103,8 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden
     out_specs=P("x", "y"),
     hints=[
         "A device computes its part of its own block last. Which block of columns does it compute first?",
-        "Start with the block of the device before you. In each of N - 1 rounds: send the sum, compute the part of the "
-        "block that is coming, and add the sum that has arrived.",
+        "Start with the block of the device before you. In each of N - 1 rounds: send the sum, compute your part of "
+        "the block whose sum is coming, and add it to the sum that has arrived.",
         "arriving = jax.lax.ppermute(total, 'y', ring); total = arriving + t @ columns[:, (me - 1 - hop) % n]",
     ],
 )
@@ -140,7 +140,7 @@ wide = exercise.timing(small, on="v5e:2x4", dims={"B": 8192, "F": 65536, "D": 16
     hints=[
         "Which array travels, and in which dtype?",
         "The running sum of one block of the result travels: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
-        "(Y − 1) · 4 bytes · (B / X) · (D / Y)",
+        "bytes that a device sends = (Y − 1) hops · 4 bytes · (B / X) rows · (D / Y) columns",
     ],
 )
 def matmul_rs_bytes(B, F, D, X, Y):
@@ -156,7 +156,7 @@ HOPS = (
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "4·(B/X)(D/Y)/W1 against 2·(B/X)(F/Y)(D/Y)/C", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
+    hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 4·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(F/Y)(D/Y)/C.", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )
 def matmul_rs_hides_from(chip, Y):
     """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. No hop may take longer than
@@ -172,8 +172,8 @@ def matmul_rs_hides_from(chip, Y):
             "D": [8192, 12288], "Y": [4, 8]},
     hints=[
         "How long does each of the two programs take for one matmul?",
-        "Without overlap: Y block matmuls, then (Y − 1) / Y · V / W. With overlap: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "for both matmuls subtract the time with overlap from the time without; then add the two differences",
+        "The time without overlap: Y block matmuls, then (Y − 1) / Y · V / W. With overlap: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
+        "For each of the two matmuls subtract the time with overlap from the time without overlap. Then add the two differences.",
     ],
 )
 def matmul_rs_time_saved(chip, B, F, G, D, Y):

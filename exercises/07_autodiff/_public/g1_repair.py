@@ -27,7 +27,7 @@ A *cast* makes a type varying, and changes no number.
 | check | rule | small case |
 |---|---|---|
 | `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
-| `decay`, `means`: value | the result, whole on every device, and its gradient | |
+| `decay`, `means`: value | the result is whole on every device; the result and its gradient are right | |
 | each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
 
 Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without `check_vma` JAX
@@ -142,7 +142,7 @@ def means(x, *, mesh):
     hints=[
         "How many all-reduces does the loop run?",
         "The loop runs T all-reduces for each of the two sizes. Compare hops and bytes for each size.",
-        "T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
+        "time = T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
     ],
 )
 def loop_time(chip, T, X, D, E):

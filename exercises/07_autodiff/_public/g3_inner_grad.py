@@ -7,7 +7,7 @@ per-device function. The result depends on the type of w:
 | mode | type of w | `jax.grad` of a device's loss |
 |---|---|---|
 | `check_vma=False` | unknown | gradient of the device's own loss |
-| `check_vma=True` | equal on all devices | already **summed** over the devices |
+| `check_vma=True` | equal on all devices | **sum** of these gradients over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
 Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
@@ -16,9 +16,9 @@ cast is a psum.
 ```
            x0      x1      x2      x3       rows of their own
             |       |       |       |
-            1       2       3       6       own gradients    VMA off: here
+            1       2       3       6       own gradients (check_vma=False)
             +-------+---+---+-------+
-                       12                   their sum        VMA on: here
+                       12                   their sum (check_vma=True)
                         |
                         3                   their mean: the task
 ```
@@ -30,7 +30,7 @@ it gets.
 |---|---|
 | `grad_vma_off` | False |
 | `grad_vma_on` | True |
-| `grad_in_both` | right in both modes |
+| `grad_in_both` | False and True: right in both modes |
 
 | | shape on one device | layout |
 |---|---|---|
@@ -42,7 +42,7 @@ it gets.
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the mean over all rows | 3, as in the picture |
+| value | the gradient of the mean loss over all rows | 3, as in the picture |
 | what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
@@ -129,7 +129,7 @@ def grad_in_both(w, rows, targets):
     hints=[
         "Which operation combines w with a varying array, and what is the dtype of w there?",
         "JAX casts to varying after the conversion, so the transpose of the cast is an all-reduce of bfloat16.",
-        "2 * (X - 1) / X * 2 * D * F",
+        "bytes that a device sends = 2 * (X - 1) / X * (2 * D * F)",
     ],
 )
 def inner_grad_bytes(D, F, X):

@@ -46,7 +46,8 @@ the all-reduce, 864 bytes in all.
 its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
 and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
 parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, which also takes a gather.
-dy needs no communication. The transpose of an all-gather is a reduce-scatter of partial cotangents, but dy is whole.
+dy needs no communication. The transpose of an all-gather is a reduce-scatter, because it sums partial cotangents. But
+dy is not partial: every device has the whole dy and cuts out its own columns.
 
 **In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
 collectives as the stack of this exercise.
@@ -72,7 +73,7 @@ COLUMNS = exercise.given(P(None, None, "tp"))
     out_specs=(P(), P(), COLUMNS),
     check_vma=False,
     hints=[
-        "Which numbers of dh does a device need for the next step, and which devices have parts of them?",
+        "Which numbers of dh does a device need to go back through one more layer, and which devices have parts of these numbers?",
         "Cut your columns out of dy. For each layer, from the last: compute the gradient of w and your part of dh, and reduce-scatter the parts. All-reduce the parts of dx.",
         "back = mine(dh) * (1 - mine(h)**2); dw = before.T @ back; dh = psum_scatter(back @ w.T, 'tp', scatter_dimension=1, tiled=True)",
     ],
@@ -93,7 +94,7 @@ def gather_tp(x, ws, dy):
     model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",
     hints=[
         "Which second step does an all-reduce have after its reduce-scatter?",
-        "An all-reduce also gathers, which takes V / W more. The first layer needs its all-reduce, because it gives dx, not the dh of a layer below.",
+        "An all-reduce also gathers, so it takes V / W more than a reduce-scatter. The first layer needs its all-reduce, because it gives dx, not the dh of a layer below.",
         "(L − 1) · V / W with V = 2 · B · D bytes",
     ],
 )

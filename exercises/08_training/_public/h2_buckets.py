@@ -15,8 +15,9 @@ they become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors, cap | [name, bytes, trainable] of each use, in forward order (all uses of a tensor have equal bytes and trainable); cap in bytes |
-| `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
+| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (all uses of a tensor have equal bytes and trainable) |
+| cap | limit of a bucket's size, in bytes |
+| `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers: the buckets |
@@ -45,12 +46,12 @@ the buckets are [w2, w1] and [embed].
 
 ## Going further
 
-**How large.** A ring all-reduces w = W/2 bytes/s. Suppose that gradients of s bytes in all become ready at this rate,
-too. Each bucket also costs an overhead o. With n equal buckets the first bucket starts after the time s/(n·w). The ring
-is then busy for s/w + n·o. The backward pass takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two
-terms does not depend on n. Their sum is therefore smallest when they are equal: n = √(s/(w·o)), with buckets of
-√(s·w·o) bytes. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much
-longer than s/w, only the last bucket is exposed.
+**How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. Suppose that gradients
+of s bytes in all become ready at this rate, too. Each bucket also costs an overhead o. With n equal buckets the first
+bucket starts after the time s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes s/w, so the exposed
+time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is therefore smallest when they
+are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass takes a time T shorter than s/w, the
+first bucket starts after T/n. If T is much longer than s/w, only the last bucket is exposed.
 
 **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
 device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every
@@ -93,7 +94,7 @@ exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=T
 @exercise.function(
     hints=[
         "Walk through the tensors as the backward pass does. Where does it reach the first use of a tied tensor?",
-        "Keep each trainable name at its first place, then go backwards. Begin a new bucket when the next tensor does not fit.",
+        "Keep each trainable name once, at the place of its first use. Then go backwards. Begin a new bucket when the next tensor does not fit.",
         "placed = {name: size for name, size, trainable in tensors if trainable} keeps the place of a name's first use; for name in reversed(placed): ...",
     ]
 )
@@ -110,7 +111,7 @@ def buckets(tensors, cap):
     check_vma=False,
     hints=[
         "Which gradients must be ready before the program can send the first bucket?",
-        "Join only the gradients of one bucket. Split the sum, and give each part its own shape again.",
+        "Join only the gradients of one bucket into one array, and all-reduce it. Split the result, and give each part the shape of its gradient again.",
         "flat = psum(concatenate([grads[i].ravel() for i in bucket]), 'dp'); then split, reshape and put back into grads.",
     ],
 )
@@ -127,7 +128,7 @@ def bucketed_grads(ws, x, y, *, plan):
     params={"chip": ["v4p", "v5p"], "M": [600, 1300, 2700], "o": [20, 60, 150]},
     hints=[
         "Which part of the exposed time grows with the size of a bucket, and which shrinks?",
-        "With buckets of S bytes, 2 · S / W is exposed at the end, and so are V / S overheads. Set the derivative by S to zero.",
+        "With buckets of S bytes, the exposed time is 2 · S / W for the last bucket, and the overhead o for each of the V / S buckets. Set the derivative with respect to S to zero.",
         "S² = V · o · W / 2, with V = 2 bytes for each parameter",
     ],
 )

@@ -2,9 +2,9 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
 Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them. With
-ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates only these elements. Then all devices
-gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes than plain
-data parallelism.
+ZeRO's first stage a device keeps the moments of 1/N of the parameters' *elements* and updates only these elements. Then
+all devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes
+than plain data parallelism.
 
 ```
        whole on each device                     a quarter on each of four
@@ -75,7 +75,7 @@ OPT = exercise.given({"m": P("dp"), "v": P("dp"), "t": P()})
 @exercise.task(
     hints=[
         "A device updates 1/N of the elements. Which numbers of the summed gradient does it need? Which devices hold the other terms of the norm?",
-        "Ravel gradients and parameters, and pad both to S. psum_scatter the gradients, slice your part of the parameters, update it, all_gather.",
+        "Ravel gradients and parameters, and pad both to S numbers. psum_scatter the gradients. Slice the device's part of the parameters, update this part, and all_gather the parts.",
         "g = psum_scatter(pad(ravel_pytree(grads)[0]), 'dp', tiled=True); g /= maximum(1, sqrt(psum(sum(g**2), 'dp')))",
     ]
 )
@@ -96,7 +96,7 @@ def zero1_step(params, opt, x, y, *, mesh):
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
     hints=[
         "Which of the arrays does ZeRO-1 cut?",
-        "ZeRO-1 cuts only the two moments. Weights are whole on each chip. The parameters are V · D + L · 12 · D².",
+        "ZeRO-1 cuts only the two moments. Weights are whole on each chip. The model has V · D + L · 12 · D² parameters.",
         "2 bytes · parameters + 2 · 4 bytes · parameters / N",
     ],
 )

@@ -26,18 +26,18 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 | check | rule, per device | small case |
 |---|---|---|
 | loss, gradient | those of the whole batch; gradients cut as `ws` | |
-| forward pass | one all-gather per layer, of that layer alone | 6 · 4800 bytes |
+| forward pass | one all-gather per layer, of that layer only | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: besides its own parts and activations, at most two gathered layers and one whole gradient | |
+| memory | dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
 **Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 bytes. In a gather a device sends its 1600
-bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one reduce-scatter
-for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 of these bytes. In a gather a device sends
+its 1600 bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one
+reduce-scatter for each layer, so a device sends 6 · 3 · 4800 = 86,400 bytes.
 
 ## Going further
 
@@ -127,7 +127,7 @@ step = exercise.call(fsdp_loss, ws=array("L", "D", "D", spec=P(None, "dp"), draw
     model="ring: a gather takes V / W, W both directions of a link; a matmul takes its FLOPs at the chip's rate",
     hints=[
         "Which steps can run at the same time in each of the two programs?",
-        "Waiting: every layer takes gather plus matmul. Ahead: the gather of layer l + 1 overlaps matmul l; the first gather and the last matmul run alone.",
+        "Waiting: every layer takes the time of its gather plus the time of its matmul. Ahead: the gather of layer l + 1 overlaps matmul l; the first gather and the last matmul overlap nothing.",
         "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies 1 / X of the batch's rows",
     ],
 )
@@ -145,7 +145,7 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     model="one-way rings: X - 1 hops, each of 1/X of the gathered or scattered array; 1 MB is 10^6 bytes",
     hints=[
         "How often does each layer's weight travel in a step, and in which dtype?",
-        "Two gathers in bfloat16 (forward and backward), one reduce-scatter in float32. Each collective sends (X − 1) / X of the array.",
+        "Each layer has two gathers in bfloat16 (forward and backward) and one reduce-scatter in float32. Each collective sends (X − 1) / X of the array.",
         "L · D² · (2 + 2 + 4) bytes · (X − 1) / X",
     ],
 )

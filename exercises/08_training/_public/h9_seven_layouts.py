@@ -4,7 +4,7 @@
 In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A.
 There are seven layouts, `scheme` 1 to 7:
 
-| | A[B, E] | W[E, E] | called | moves, per layer |
+| | A[B, E] | W[E, E] | name | sent in each layer |
 |--|---|---|---|---|
 | 1 | B_X, E | E, E | data parallel | nothing |
 | 2 | B_X, E | E_X, E | FSDP | W gathered over x |
@@ -38,9 +38,9 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | check | rule, per device |
 |---|---|
 | `stack`: value | the result, laid out as A |
-| `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
+| `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and mixed layouts |
+| `hides_behind` | the list, also for other axis names and layouts that combine these |
 
 Allowed: permutes in place of a collective.
 
@@ -135,7 +135,7 @@ def stack(a, ws, *, mesh, scheme):
 @exercise.function(
     hints=[
         "Take one axis after the other. Does this axis cut the batch and W, so that W must be gathered? Does it cut the dimension that the matmul sums over? Or does it cut the columns of the result?",
-        "A collective of W runs beside 'other layers', whole or in hops. One of A or C runs beside 'nothing' if it is whole, and beside 'own product' in hops.",
+        "A collective of W runs beside 'other layers', whole or in hops. A collective of A or C runs beside 'nothing' if it is whole, and beside 'own product' in hops.",
         "between = 'own product' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
     ]
 )
@@ -163,7 +163,7 @@ def hides_behind(act, weight, hops):
     hints=[
         "Which collective can run ahead of time, and which waits for the matmul?",
         "The gather of the weights along x overlaps matmul and reduce-scatter. The reduce-scatter along y waits for the matmul.",
-        "for each batch the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W; then add",
+        "for each batch the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W; then add the two batches' times",
     ],
 )
 def mixed_layer_time(chip, B, L, E, X, Y):

@@ -26,7 +26,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 | operation | ends |
 |---|---|
 | `("send", to, name)` | when its message is received |
-| `("isend", to, name)` | at once; the message is then on its way |
+| `("isend", to, name)` | immediately; the message is then on its way |
 | `("wait", name)` | when the message of this rank's latest `isend` with this name is received |
 | `("recv", source, name)` | when a message from `source` is there; it receives the oldest message that is not received yet |
 | `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
@@ -43,7 +43,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
 Operations that end together, or that do not wait for each other, have no fixed order.
 
-**Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
+**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth: a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
 `([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
@@ -66,7 +66,7 @@ exercise = Exercise(stars=2, extension=True, hidden_points=0.5, figures={'blocki
 @exercise.function(
     hints=[
         "What is the current operation of each rank, and what does it wait for? Go round the ranks until no rank can continue.",
-        "Keep a queue of messages for every pair. A send adds its message when it begins, not when it ends. A recv "
+        "Keep a queue of messages for every pair of a sender and a receiver. A send adds its message when it begins, not when it ends. A recv "
         "that takes the message of a send lets both ranks continue.",
         "For a recv: queue = queues[source, rank]; if queue: message = queue.pop(0), then end(rank), and end(source) if the "
         "source still waits at that message, because it was a send.",
@@ -89,7 +89,7 @@ def run_ranks(programs):
     hints=[
         "Which ranks can receive at the start?",
         "Only rank 0 receives at the start, so only the last rank's message moves. Then the message of the rank before it moves, and so on: one message at a time.",
-        "X messages of V / egress",
+        "X messages, one after the other; each takes V / egress",
     ],
 )
 def blocking_ring_time(gpu, X, V):
@@ -104,7 +104,7 @@ def blocking_ring_time(gpu, X, V):
     params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
     model="as above",
     hints=[
-        "Which messages can run at the same time?",
+        "Which messages can be sent at the same time?",
         "With an even number of ranks, all messages take two rounds. With an odd number, the last rank and rank 0 both send first, so a third round is needed.",
         "(2 rounds + 3 rounds) · V / egress",
     ],

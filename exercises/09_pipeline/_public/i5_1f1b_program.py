@@ -86,7 +86,7 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose by the tick's parity?",
+        "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose one of them by the tick's parity?",
         "Use `jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So every second "
         "pair of neighbours swaps arrays in one tick, and the pairs between them in the next tick. Put two ticks into each round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
@@ -112,7 +112,7 @@ call = exercise.call(grad_1f1b, ws=normal("L", "D", "D", spec=P("pp")), x=normal
     model="bfloat16; a stash holds only inputs of stages; 1 MiB is 2^20 bytes",
     hints=[
         "How many inputs does each of the two programs keep?",
-        "GPipe keeps M. Your program has a stash of P slots on each device.",
+        "GPipe keeps M inputs. Your program has a stash of P inputs on each device.",
         "(M − P) · 2 bytes · T · D",
     ],
 )

@@ -6,9 +6,9 @@ parameters, but not more FLOPs per token. Axis ep cuts experts and tokens. A dev
 its experts, and gets the results back.
 
 ```
-   a device's tokens       E = 4, cap = 2       there, N = 2
-   token   1st   2nd       expert 0:  a  c      experts 0, 1  ->  x0
-     a      0     2        expert 1:  -  -      experts 2, 3  ->  x1
+   a device's tokens       E = 4, cap = 2       sent to, N = 2
+   token   1st   2nd       expert 0:  a  c      experts 0, 1  ->  ep=0
+     a      0     2        expert 1:  -  -      experts 2, 3  ->  ep=1
      b      3     2        expert 2:  a  b      back: the same slots,
      c      0     2        expert 3:  b  -      read by (expert, slot)
    c's second choice finds no room: dropped
@@ -33,9 +33,9 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 |---|---|---|
 | value | the sum over each token's choices that have a slot | |
 | gradients | gradients of `x`, `w` and `route`, by JAX | |
-| what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
+| what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers at most | 528 bytes |
 | | forward pass: nothing over dp | |
-| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, since matmuls may also place the rows | 640 FLOPs |
+| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, because you may also put rows into slots by matmuls | 2.4 · 640 FLOPs |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
@@ -100,7 +100,7 @@ def moe(x, route, w, *, k, cap):
     hints=[
         "How many slots does a device have, in all?",
         "Let room be the question's percentage. A device has room / 100 · k slots for each token, and sends (N - 1)/N of them.",
-        "To the experts and back: 2 · 2 bytes · S · k · (room / 100) · D · (N − 1) / N",
+        "To the experts and back: 2 all-to-alls · 2 bytes · S · k · (room / 100) · D · (N − 1) / N",
     ],
 )
 def moe_bytes(S, D, k, room, N):
@@ -117,7 +117,7 @@ def moe_bytes(S, D, k, room, N):
     model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
-        "V counts all devices: N · r · D numbers to the experts, and again N · r · D numbers back.",
+        "V counts the bytes of all devices: N · r · D numbers go to the experts, and N · r · D numbers come back.",
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],
 )

@@ -37,9 +37,9 @@ scores of a head, subtract the largest score that any device has.
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
-**Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). On x0 alone the weights are (1/4, 3/4), on x1 alone
-(1/2, 1/2). Over all devices they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device
-sends 1 · 3 · 1 · 7 numbers, 84 bytes.
+**Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). Over the scores of x0 only, the weights are (1/4, 3/4);
+over those of x1 only, (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2,
+H=5 on z=x=y=2 a device sends 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 ## Going further
 
@@ -130,9 +130,9 @@ def cache_read_time(chip, B, S, X):
     params={"chip": ["v4p", "v5p"], "B": [640, 1024, 1536, 2304, 3584], "X": [4, 8]},
     model="ring, bandwidth only: an all-reduce takes 2·V / W; the all-reduce of the maximum is left out",
     hints=[
-        "Which arrays are added over the ring, and how many numbers does each have per head?",
+        "Which arrays are summed over the devices of the ring, and how many numbers does each array have per head?",
         "The sum of v has 32 numbers for each head, and the mass is one more number: 33 numbers in float32.",
-        "2 · V / W with V = 4 · B · 64 · 33 bytes",
+        "2 · V / W with V = 4 bytes · B · 64 heads · 33 numbers",
     ],
 )
 def merge_time(chip, B, X):

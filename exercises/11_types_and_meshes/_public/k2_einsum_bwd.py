@@ -2,8 +2,8 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
 An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
-multiplies a whole operand by a different part of another operand. So each device has only a share of that operand's
-gradient, and the sum over devices is *pending*.
+multiplies a whole operand by a different part of another operand. So each device has only a share of the whole
+operand's gradient, and the sum over devices is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
@@ -16,7 +16,7 @@ rule returns a placement.
 
 | | returns |
 |---|---|
-| `einsum_bwd(equation, placements)` | for each operand (equation, placement) of its gradient |
+| `einsum_bwd(equation, placements)` | a list with one pair (equation, placement) for each operand: how to compute the operand's gradient, and its placement |
 | `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends to give every gradient its operand's placement |
 
 In a gradient's equation the output's gradient replaces the operand, and the operand's letters become the output. The
@@ -32,7 +32,7 @@ is sent.
 | check | rule |
 |---|---|
 | `einsum_bwd`: equations | the equation of each gradient |
-| `einsum_bwd`: placements | the placement of each gradient, whether it is its operand's or pending |
+| `einsum_bwd`: placements | the placement of each gradient, whether it equals its operand's or is pending |
 | `einsum_bwd`: sums | the output or an operand is a partial sum |
 | `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 
@@ -62,7 +62,7 @@ exercise = Exercise(stars=2, figures={'columns_to_hide': ['bf16', 'ici', 'ici_bo
 @exercise.function(
     hints=[
         "A gradient has the letters of its operand. Which arrays is it computed from?",
-        "Each gradient is an einsum of parts, so K1's rule gives its placement. Is the cut letter in the gradient, or summed?",
+        "Each device computes the gradient's einsum from its own parts, so K1's rule gives the gradient's placement. Is the cut letter in the gradient, or does the einsum sum over it?",
         "turned = [*terms[:i], out, *terms[i + 1:]]; S if the operand has the cut letter, R if all operands are whole, else ...",
     ]
 )
@@ -78,7 +78,7 @@ def einsum_bwd(equation, placements):
 @exercise.function(
     hints=[
         "Which gradients are pending? How large is a pending gradient on each device?",
-        "A pending gradient has full shape: multiply the sizes of the operand's letters, 4 bytes per number. A ring all-reduce sends 2·(N - 1) chunks of 1/N.",
+        "A pending gradient has full shape: multiply the sizes of the operand's letters, 4 bytes per number. In a ring all-reduce a device sends 2·(N - 1) chunks, each 1/N of the gradient.",
         "for each (eq, place) with place == 'P', add 2 * (devices - 1) * 4 * prod(sizes of eq's output letters) / devices",
     ]
 )
@@ -97,7 +97,7 @@ def gradient_bytes(gradients, sizes, devices):
     model="an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls at the chip's bfloat16 rate",
     hints=[
         "Write the time of the all-reduce and the time of the matmul with s, b, i and o. What cancels?",
-        "The all-reduce moves V = 2 · s · b · i bytes and takes 2 · V / W. The matmul has 2 · s · b · i · (o / X) FLOPs.",
+        "The gradient of x has V = 2 · s · b · i bytes, and its all-reduce takes 2 · V / W. The matmul has 2 · s · b · i · (o / X) FLOPs.",
         "o = 2 · X · C / W",
     ],
 )
@@ -116,7 +116,7 @@ def columns_to_hide(chip, X, S, B, I):
     hints=[
         "How many bytes have all pending gradients together?",
         "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of these bytes.",
-        "2 · (X − 1) / X · 2 · L · 4 · H",
+        "2 · (X − 1) / X · 2 · L scales · 4 bytes · H",
     ],
 )
 def scale_gradients(L, H, X):

@@ -17,8 +17,8 @@ that the other cannot.
    dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
 ```
 
-`"S(d)"` cuts what is left of dimension d into equal parts, `"R"` makes copies, `"P"` means partial sums. In a tuple
-the first axis makes the largest blocks.
+`"S(d)"` cuts dimension d, or each part of it that earlier entries made, into equal parts, `"R"` makes copies, `"P"`
+means partial sums. In a tuple the first axis makes the largest blocks.
 
 **Write** two functions. `axes_of` is given.
 
@@ -34,7 +34,7 @@ a spec with unreduced axes.
 
 | check | rule |
 |---|---|
-| both: cuts | axes that cut dimensions, alone and several together |
+| both: cuts | axes that cut dimensions, each alone and several together |
 | both: partial sums | unreduced axes |
 | both: size 1 | an axis of size 1 keeps its place and name |
 | `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
@@ -92,7 +92,7 @@ def to_dtensor(spec, shape, mesh):
 @exercise.function(
     hints=[
         "Collect for each dimension the axes that cut it, in the order of the mesh. Which placements can a spec not express?",
-        "Also collect the unreduced axes. At the end, check the sizes.",
+        "Also collect the unreduced axes. At the end, check that each dimension divides into equal parts.",
         "P(*[tuple(axes) or None for axes in cuts], unreduced=pending)",
     ]
 )
@@ -113,7 +113,7 @@ def to_spec(placements, shape, mesh):
     hints=[
         "How many specs are there, and how many lists?",
         "A list chooses one of r + 2 placements for each axis. A spec also orders the axes that cut one dimension. Every other axis is unreduced or makes copies.",
-        "the sum over j of k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), minus (r + 2)^k",
+        "k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), summed over the number j of axes that cut dimensions, minus (r + 2)^k",
     ],
 )
 def specs_without_a_list(r, k):

@@ -18,7 +18,7 @@ maps names to mesh axes. For another mesh or strategy you change only the list, 
 | | type |
 |---|---|
 | `names` | a tuple: a name or None (whole) for each dimension, no name twice |
-| `rules` | list of (name, an axis, a tuple of axes, or None) |
+| `rules` | list of (name, entry); an entry is an axis, a tuple of axes, or None |
 | `mesh` | dict from axis to size |
 | returns | the `PartitionSpec` of the array |
 
@@ -33,7 +33,7 @@ maps names to mesh axes. For another mesh or strategy you change only the list, 
 | None | a rule with None can apply too: the dimension then stays whole, whatever rules follow |
 | no rule | `ValueError` for a name that no rule has |
 
-If a rule is skipped, a later rule for its name may still apply.
+If a rule is skipped, a later rule for the same name may still apply.
 
 **Symbols.** In the questions, → separates a rule's name from its axes. B, S, E, F are the sizes of batch, seq, embed,
 mlp.
@@ -44,8 +44,8 @@ The order of the *rules* decides, not the order of the dimensions.
 
 ## Going further
 
-**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two treat a rule with missing
-axes in different ways; see their documentation.
+**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two libraries treat a rule with
+missing axes in different ways; see their documentation.
 
 **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
 """
@@ -66,7 +66,7 @@ def axes_of(entry):
 @exercise.function(
     hints=[
         "Which order decides, that of the dimensions or that of the rules? Write the outer loop in that order.",
-        "While you go through the rules, remember the entry of each name so far (also None), and the taken axes.",
+        "While you go through the rules, remember which entry each name has got so far (also None), and which axes are taken.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]
 )
@@ -93,7 +93,7 @@ def spec_of(names, rules, mesh):
     hints=[
         "Which axes does each array get if no axis may cut two of its dimensions?",
         "In `x`, batch takes dp and fsdp, seq takes tp, and embed stays whole because fsdp is taken. In `w`, mlp takes tp and embed takes fsdp.",
-        "2 · B · S · E / (dp · fsdp · tp) + 2 · E · F / (fsdp · tp)",
+        "2 bytes · B · S · E / (dp · fsdp · tp) + 2 bytes · E · F / (fsdp · tp)",
     ],
 )
 def bytes_by_rules(B, S, E, F, mesh):
@@ -110,7 +110,7 @@ def bytes_by_rules(B, S, E, F, mesh):
     hints=[
         "Which rules can no longer apply when an earlier rule has taken their axes?",
         "Go through the rules in their order. A rule counts only if the mesh has all its axes and the array has not used any of them.",
-        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; no axis is left for the last name",
+        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; no axis is left for the array's last dimension",
     ],
 )
 def spec_by_rules(first, weight, mesh):

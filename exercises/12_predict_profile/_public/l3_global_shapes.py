@@ -22,7 +22,7 @@ devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 | | returns |
 |---|---|
 | `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups have equal axes |
-| `global_shapes(hlo, mesh)` | for each parameter (whole shape, axes of each dimension) |
+| `global_shapes(hlo, mesh)` | a list with a pair for each parameter: (whole shape, axes that cut each dimension) |
 
 If several axes cut a dimension, the outer axis comes first. A dimension that no axis cuts has `[]`. No sharding uses
 only a part of a mesh axis.
@@ -82,8 +82,8 @@ def axes(groups, mesh):
 
 @exercise.function(
     hints=[
-        "Your `device_groups` of L1, without its last step, makes the grid. Go along one dimension of the grid: along which axis do neighbours differ?",
-        "Between entries 0 and 1 of the line, the innermost axis changes. If it has size s, the next axis changes between entries 0 and s.",
+        "Your `device_groups` of L1, without its last step, makes the grid. Go along one dimension of the grid: along which mesh axis do neighbours differ?",
+        "Take the devices along one dimension of the grid as a line. Entries 0 and 1 of the line differ along the innermost axis of this dimension. If that axis has size s, entries 0 and s differ along the next axis.",
         "step = 1; while step < len(line): [a] = axes([[line[0], line[step]]], mesh); names.insert(0, a); step *= mesh[a].",
     ]
 )

@@ -33,8 +33,8 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 |---|---|---|
 | value | the result equals that of one device | |
 | gradients | the gradients equal those of one device | |
-| forward, tp | two all-reduces of its rows | 16128 bytes |
-| forward, sp | K and V of its heads gathered | 384 bytes |
+| forward, tp | two all-reduces of a device's rows | 16128 bytes |
+| forward, sp | K and V of a device's heads are gathered | 384 bytes |
 | forward, dp | nothing | |
 | backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
@@ -102,7 +102,7 @@ def norm(x, scale):
 @exercise.task(
     hints=[
         "Follow one device. Which of its matmuls give partial sums, and which arrays of other devices does a query need?",
-        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp only after `out` and after `down`.",
+        "Gather k and v over sp; mask by the position in the text, axis_index('sp') * T/sp + row; psum over tp only after `out` and after `down`.",
         "x += psum(einsum('bthk,hkd->btd', attention(q, k, v), params['out']), 'tp'); x + psum(silu(norm(x, ...) @ up) @ down, 'tp')",
     ]
 )
@@ -138,7 +138,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     hints=[
         "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
         "The rows, [b, T/sp, D], have four all-reduces. K and V, [b, T, D/tp] each, have two gathers and two reduce-scatters. The parameters' gradients, 12·D²/tp numbers, have one all-reduce.",
-        "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp.",
+        "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp FLOPs for each position.",
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):

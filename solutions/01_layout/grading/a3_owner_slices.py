@@ -52,7 +52,7 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
-@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Write start and stop of every slice")
+@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Give every slice a start and a stop")
 def owner_without_numbers(shape, spec, mesh_shape):
     """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""
     cut = [slice(0, size) for size in shape]

@@ -179,7 +179,7 @@ def classify_batch_twice(eq, spec_a, spec_b):
     return 4 if len(set(out)) < len(out) else answer
 
 
-@exercise.misconception(fails=classify_tensors, breaks="If only one operand cuts a kept letter")
+@exercise.misconception(fails=classify_tensors, breaks="A kept letter that is cut in only one operand")
 def classify_batch_in_one(eq, spec_a, spec_b):
     """You answered 4 because only one operand cuts a batch letter. The other operand is whole along this letter, and each device takes its own part: no clash."""
     answer = classify(eq, spec_a, spec_b)

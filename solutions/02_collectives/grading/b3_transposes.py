@@ -163,7 +163,7 @@ def all_reduce_t_by_vjp(y):
 
 
 @exercise.misconception(
-    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the whole cotangent of the sum"
+    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the cotangent of the sum, unchanged"
 )
 def reduce_scatter_t_mean(y):
     """You divided by X. Each term of a sum gets the sum's whole cotangent."""
@@ -171,7 +171,7 @@ def reduce_scatter_t_mean(y):
 
 
 @exercise.misconception(
-    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the whole cotangent of the sum"
+    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the cotangent of the sum, unchanged"
 )
 def reduce_scatter_t_summed(y):
     """You added the cotangents of all devices. Rows that were added into device i's result get device i's cotangent alone: gather the cotangents, and do not add them."""
@@ -213,7 +213,7 @@ def reduce_scatter_t_untiled(y):
 
 
 @exercise.misconception(
-    of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the element's new device"
+    of=all_to_all_t, fails=all_to_all_t_value, breaks="its cotangent comes back from the element's new device"
 )
 def all_to_all_t_untiled(y):
     """Without tiled=True, jax.lax.all_to_all needs one row for each device along split_axis, and removes this
@@ -222,7 +222,7 @@ def all_to_all_t_untiled(y):
 
 
 @exercise.misconception(
-    of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the element's new device"
+    of=all_to_all_t, fails=all_to_all_t_value, breaks="its cotangent comes back from the element's new device"
 )
 def all_to_all_t_by_reshape(y):
     """Your reshape puts each received chunk into rows of its own. The chunks belong side by side: join them along the columns, as tiled=True with concat_axis=1 does."""
@@ -232,7 +232,7 @@ def all_to_all_t_by_reshape(y):
 
 
 @exercise.misconception(
-    of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the element's new device"
+    of=all_to_all_t, fails=all_to_all_t_value, breaks="its cotangent comes back from the element's new device"
 )
 def all_to_all_t_forwards(y):
     """You repeated the forward all-to-all. In the backward pass, split the rows and join the columns."""
@@ -248,7 +248,7 @@ def all_to_all_t_gathered(y):
 
 
 @exercise.misconception(
-    of=shift_t, fails=shift_t_value, breaks="the cotangent comes back from the element's new device"
+    of=shift_t, fails=shift_t_value, breaks="its cotangent comes back from the element's new device"
 )
 def shift_t_forwards(y):
     """You shifted in the direction of the forward pass. A block that went from i to i + 1 gets its cotangent from i + 1."""

@@ -34,7 +34,7 @@ def mapped_without_axis(a, *, mesh):
     return jax.vmap(partial(centre, mesh=mesh))(a)
 
 
-@exercise.misconception(fails=centre_batch_traffic, breaks="no other collective; at most 2·(X − 1)/X")
+@exercise.misconception(fails=centre_batch_traffic, breaks="no other collective; a device sends at most 2·(X − 1)/X")
 def mapped_and_cut_again(a, *, mesh):
     """You cut the result only at the end. Before that the compiler gathered the batch, and every device along y computed all of it. Set spmd_axis_name to keep the batch cut."""
     out = jax.vmap(partial(centre, mesh=mesh))(a)

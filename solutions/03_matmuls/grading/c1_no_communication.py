@@ -8,9 +8,7 @@ from c1_no_communication import exercise, flops_per_device, local_flops, local_l
 from grader.exercise import Scenario
 
 
-@exercise.misconception(
-    fails=[local_traffic, local_flops], breaks=["no collective", "at most its share of 2·I·J·K FLOPs"]
-)
+@exercise.misconception(fails=[local_traffic, local_flops], breaks=["no collective", "at most 2·I·J·K / (X·Y) FLOPs"])
 def gathered_without_need(a, b, *, mesh):
     """You gathered all columns of B and kept only your own columns of the result. Your columns of C need only your columns of B."""
 

@@ -103,7 +103,7 @@ def axes_of_one(seen):
 
 @exercise.check(misplaced, points=0.25, public=True, after=axes_cut_elsewhere)
 def axes_misplaced(seen):
-    """axes_time: gathering over an axis that does not cut, or reducing over one that does, raises ValueError"""
+    """axes_time: gathering over an axis that does not cut the array, or reducing over one that does, raises ValueError"""
     expect_outcomes(seen)
 
 
@@ -178,7 +178,7 @@ def axes_reduced_once(kind, **rest):
 @exercise.misconception(
     of=axes_time,
     fails=axes_misplaced,
-    breaks="gathering over an axis that does not cut, or reducing over one that does, raises `ValueError`",
+    breaks="gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError`",
 )
 def axes_anywhere(**call):
     """You returned a time for a collective that is impossible. Raise ValueError: a gather needs axes that cut the array, a reduction needs axes that do not."""

@@ -67,7 +67,7 @@ def limit_tiny_line(seen):
 
 @exercise.check(torus, points=0.25)
 def limit_axes(seen):
-    """gather_and_limit: two and three axes at once, small and large arrays"""
+    """gather_and_limit: small and large arrays over two and three axes"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -99,9 +99,7 @@ def limit_line_as_ring(sizes, hop_time, **rest):
     return slower(hop_time * sum(n // 2 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
-@exercise.misconception(
-    of=gather_and_limit, fails=limit_axes, breaks="two and three axes at once, small and large arrays"
-)
+@exercise.misconception(of=gather_and_limit, fails=limit_axes, breaks="small and large arrays over two and three axes")
 def limit_one_long_axis(sizes, wraps, hop_time, **rest):
     """You took all chips as one long ring or line. A shard crosses the axes one after the other: add their hops, do not multiply them."""
     total = math.prod(sizes)

@@ -110,7 +110,7 @@ def ag_hidden(seen):
 
 @exercise.check(narrow, points=0.5, after=ag_same)
 def ag_memory(narrow):
-    """ag_matmul: at most four shards of A at once, beside W and C"""
+    """ag_matmul: a device holds at most four shards of A at the same time, beside W and C"""
     rows, columns, width = sizes_of(narrow)
     n, shard = narrow.mesh["y"], rows * columns
     weights, product = columns * n * width, rows * width
@@ -343,7 +343,7 @@ def ag_sends_all_shards(a, w):
     return jnp.einsum("nbd,ndf->bf", held, w.reshape(n, a.shape[1], -1))
 
 
-@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory], breaks="at most four shards of `A` at once")
+@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory], breaks="at most four shards of `A` at the same time")
 def ag_hops_first_then_one_product(a, w):
     """You collect all shards in one array by hops and multiply afterwards. Every matmul needs the whole array, so no hop is overlapped and each device holds all of A. Multiply one shard while the next one travels."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")

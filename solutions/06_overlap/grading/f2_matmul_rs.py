@@ -108,7 +108,7 @@ def rs_hidden(seen):
 
 @exercise.check(narrow, points=0.5, after=rs_same)
 def rs_memory(narrow):
-    """matmul_rs: never the partial sums of all N blocks at once"""
+    """matmul_rs: no device holds the partial sums of all N blocks at the same time"""
     rows, summed, columns = sizes_of(narrow)
     n = narrow.mesh["y"]
     block, given = rows * columns, rows * summed + summed * n * columns
@@ -248,7 +248,9 @@ def rs_late_in_a_loop(t, w):
 
 
 @exercise.misconception(
-    of=matmul_rs, fails=[rs_order, rs_memory], breaks="never the partial sums of all N blocks at once"
+    of=matmul_rs,
+    fails=[rs_order, rs_memory],
+    breaks="no device holds the partial sums of all N blocks at the same time",
 )
 def rs_full_product_first(t, w):
     """You computed the partial sums of all columns, then sent slices of them round. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""

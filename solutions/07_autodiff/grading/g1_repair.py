@@ -193,7 +193,7 @@ def decay_psum_in_the_loop(x, *, mesh):
     return _mapped(local, x, mesh, P(None, "x"))
 
 
-@exercise.misconception(of=decay, fails=decay_value, breaks="the result, whole on every device, and its gradient")
+@exercise.misconception(of=decay, fails=decay_value, breaks="the result and its gradient are right")
 def decay_psum_in_the_loop_and_after(x, *, mesh):
     """You sum over the devices in each round and again at the end, which adds N copies. Cast the start, and keep only the psum at the end."""
 
@@ -204,7 +204,7 @@ def decay_psum_in_the_loop_and_after(x, *, mesh):
     return _mapped(local, x, mesh, P(None, "x"))
 
 
-@exercise.misconception(of=decay, fails=decay_value, breaks="the result, whole on every device, and its gradient")
+@exercise.misconception(of=decay, fails=decay_value, breaks="the result and its gradient are right")
 def decay_of_the_carry(x, *, mesh):
     """You sum the carry over the devices in each round. Each round sums the earlier sums again, so they grow by a factor of N."""
 
@@ -215,25 +215,25 @@ def decay_of_the_carry(x, *, mesh):
     return _mapped(local, x, mesh, P(None, "x"))
 
 
-@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
+@exercise.misconception(of=means, fails=means_value, breaks="the result and its gradient are right")
 def means_unchecked(x, *, mesh):
     """You turned the check off. The check was right: each device has the mean of its own rows. JAX now returns one of these means as the mean of all rows."""
     return _mapped(lambda x: x.mean(0), x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
+@exercise.misconception(of=means, fails=means_value, breaks="the result and its gradient are right")
 def means_cut(x, *, mesh):
     """Your out_specs names x. The result is now N times longer, one mean after the other. Add the sum over the devices."""
     return _mapped(lambda x: x.mean(0), x, mesh, out_specs=P("x"))
 
 
-@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
+@exercise.misconception(of=means, fails=means_value, breaks="the result and its gradient are right")
 def means_summed(x, *, mesh):
     """You added the means of N devices. Take the mean of these means."""
     return _mapped(lambda x: jax.lax.psum(x.mean(0), "x"), x, mesh)
 
 
-@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
+@exercise.misconception(of=means, fails=means_value, breaks="the result and its gradient are right")
 def means_summed_twice(x, *, mesh):
     """You reduced twice. After the first reduction all devices hold equal results, and the second adds N copies."""
     return _mapped(lambda x: jax.lax.psum(jax.lax.pmean(x.mean(0), "x"), "x"), x, mesh)

@@ -110,31 +110,31 @@ def both_by_meeting(w, rows, targets):
     return jax.lax.pmean(own, "x")
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_not_summed(w, rows, targets):
     """Each device used only its own rows. With check_vma=False JAX does not add the gradients: reduce them yourself."""
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_summed(w, rows, targets):
     """You added the gradients of N means. The gradient of the mean over all rows is their mean."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x")
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_of_summed_loss(w, rows, targets):
     """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. It gives N times your own gradient, without the other devices' gradients. Differentiate the local loss, then reduce."""
     return jax.grad(lambda w: jax.lax.psum(loss(w, rows, targets), "x"))(w)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_of_mean_loss_alone(w, rows, targets):
     """You returned the gradient of your own rows. With check_vma=False a pmean of the loss does not change this gradient, because the backward pass of pmean is a pmean of ones. Reduce the gradients themselves."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_divided_twice(w, rows, targets):
     """You divided twice. pmean already divides by the number of devices."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
@@ -153,19 +153,19 @@ def off_averaged_twice(w, rows, targets):
     return jax.lax.pmean(jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x"), "x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
 def on_summed_again(w, rows, targets):
     """You summed a gradient that JAX had already summed: it is N times too large. Look at its type: it does not vary over x."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
 def on_not_divided(w, rows, targets):
     """JAX gives you the sum of N gradients of means. The gradient of the mean over all rows is 1/N of it."""
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
 def on_divided_twice(w, rows, targets):
     """You divided twice. The loss is already a mean over all devices, and so is its gradient."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w) / jax.lax.axis_size("x")
@@ -177,19 +177,19 @@ def on_reduced_twice(w, rows, targets):
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x"), "x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean loss over all rows")
 def both_as_on(w, rows, targets):
     """Your program is right with check_vma=True. With check_vma=False JAX does not sum: cast w to varying, and reduce yourself."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean loss over all rows")
 def both_of_mean_loss(w, rows, targets):
     """You differentiated the mean loss of all devices. That is right with check_vma=True. With check_vma=False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce yourself."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
-@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean loss over all rows")
 def both_as_off(w, rows, targets):
     """Your program is right with check_vma=False. With check_vma=True JAX has already summed the gradient of w: cast w to varying first."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")

@@ -212,7 +212,9 @@ def accumulated_psum_in_the_loop(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
 def accumulated_sum_fed_back(ws, xs, *, mesh):
     """You all-reduced the running sum. It already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
 
@@ -225,7 +227,9 @@ def accumulated_sum_fed_back(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
 def accumulated_first_only(ws, xs, *, mesh):
     """You all-reduced the first micro-batch's gradient only. The other micro-batches' gradients stayed on their devices. All-reduce the sum after the last micro-batch."""
 
@@ -236,26 +240,34 @@ def accumulated_first_only(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
 def accumulated_last_only(ws, xs, *, mesh):
     """You returned the gradient of the last micro-batch. Add each gradient to the earlier ones."""
     weights = reshard(ws, P(reduced={"dp"}))
     return reshard(jax.grad(loss)(weights, xs[-1]), P())
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
 def accumulated_never_summed(ws, xs, *, mesh):
     """Each device returned the gradient of its own rows. Your program never adds them up. With check_vma=False JAX does not warn you."""
     return _mapped(_of_own_rows, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
 def accumulated_summed_twice(ws, xs, *, mesh):
     """With check_vma=True grad sums the gradient of weights that do not vary over the devices. Your psum adds N copies of it."""
     return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, True)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
 def accumulated_mean(ws, xs, *, mesh):
     """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum too."""
     return _mapped(lambda ws, xs: jax.lax.pmean(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)

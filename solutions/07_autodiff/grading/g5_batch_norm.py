@@ -223,7 +223,7 @@ def normed_with_local_gradient(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_back_traffic, breaks="no more bytes over dp than forward")
+@exercise.misconception(of=batch_norm, fails=normed_back_traffic, breaks="no more bytes over dp than the forward pass")
 def normed_by_the_paper(x, *, mesh):
     """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two sums are enough: of dy, and of dy times the result."""
     rows = x.shape[0]
@@ -245,7 +245,7 @@ def normed_by_the_paper(x, *, mesh):
     return _mapped(norm, x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="none waits for another")
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="no all-reduce waits for another")
 def normed_in_two_passes(x, *, mesh):
     """Your second all-reduce waits for the first, because the deviations need the mean. The sums of x and of x**2 are independent: send them together."""
 
@@ -256,7 +256,7 @@ def normed_in_two_passes(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="together of 2D numbers")
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="of 2D numbers in all")
 def normed_by_three_sums(x, *, mesh):
     """You reduce three numbers for each column: mean, variance and square of the mean. Add the last two before you send
     them."""
@@ -285,7 +285,7 @@ def normed_gathered(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="none waits for another")
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="no all-reduce waits for another")
 def normed_by_compiler(x, *, mesh):
     """You left the sums to the compiler, and it computes one after the other. Write them with jax.shard_map."""
     return jax.lax.with_sharding_constraint(

@@ -388,21 +388,21 @@ def ddp_one_number_for_a_row(params, x, y, real, key, *, mesh):
     return with_mask(mesh, mask)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="3/4 are kept")
+@exercise.misconception(fails=ddp_dropout, breaks="3/4 of the numbers are kept")
 def ddp_padding_dropped(params, x, y, real, key, *, mesh):
     """Your `kept` is false in all padding rows. Padding has no effect on the loss anyway: draw the mask for all rows."""
     mask = lambda key, real, rows, units: jax.random.bernoulli(key, 0.75, (rows, units)) & real[:, None]  # noqa: E731
     return with_mask(mesh, mask)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_traffic, breaks="layouts as above")
+@exercise.misconception(fails=ddp_traffic, breaks="have the layouts above")
 def ddp_kept_on_every_device(params, x, y, real, key, *, mesh):
     """You gathered `kept`, so every device holds it for all rows. Keep on each device only its own rows: P('dp')."""
     params, kept, loss = ddp_step(params, x, y, real, key, mesh=mesh)
     return params, jax.lax.with_sharding_constraint(kept, jax.NamedSharding(mesh, P())), loss
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="3/4 are kept")
+@exercise.misconception(fails=ddp_dropout, breaks="3/4 of the numbers are kept")
 def ddp_dropped_most(params, x, y, real, key, *, mesh):
     """You dropped 3/4 of the numbers. 3/4 is the probability of keeping a number."""
 

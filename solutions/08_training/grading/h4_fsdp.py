@@ -294,7 +294,7 @@ def gathered_all_layers_first(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer alone")
+@exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer only")
 def gathered_the_model_at_once(ws, x, *, mesh):
     """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
     rows = x.shape[0]

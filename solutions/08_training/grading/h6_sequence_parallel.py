@@ -436,7 +436,7 @@ def dropped_by_value(x, seed, *, rate):
     return jnp.where(share >= rate * 2**24, x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value, breaks="copies stay equal")
+@exercise.misconception(of=drop, fails=drop_value, breaks="copies of a row stay equal")
 def dropped_apart_on_copies(x, seed, *, rate):
     """You folded in a device's index along all axes, so devices with the same rows drop different numbers. Only tp cuts x: fold in tp alone."""
     key = jax.random.key(seed)
@@ -445,7 +445,7 @@ def dropped_apart_on_copies(x, seed, *, rate):
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value, breaks="copies stay equal; nothing is sent")
+@exercise.misconception(of=drop, fails=drop_value, breaks="copies of a row stay equal; nothing is sent")
 def dropped_from_all_rows(x, seed, *, rate):
     """You gathered all rows, drew one mask for them and kept your own rows. Fold the device's index along tp into the key, and draw the mask of your own rows. Then nothing has to be sent."""
     rows = gather(x)

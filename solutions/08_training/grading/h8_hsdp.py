@@ -142,7 +142,7 @@ def own_rows(g):
 
 @exercise.misconception(
     fails=[hsdp_far, hsdp_near],
-    breaks=["over rep: 2 (R−1)/R · V/S bytes", "over shard: gather `w`, scatter the gradient"],
+    breaks=["over rep: 2 (R−1)/R · V/S bytes", "over shard: gather `w`, reduce-scatter the gradient"],
 )
 def hsdp_one_all_reduce(w, x, y, *, mesh):
     """You all-reduced over all devices and kept your rows, so the whole gradient crosses rep. Reduce-scatter over shard first, then sum only the remaining part over rep."""
@@ -155,13 +155,15 @@ def hsdp_far_first(w, x, y, *, mesh):
     return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_near, breaks="over shard: gather `w`, scatter the gradient")
+@exercise.misconception(fails=hsdp_near, breaks="over shard: gather `w`, reduce-scatter the gradient")
 def hsdp_all_reduced_near(w, x, y, *, mesh):
     """You all-reduced over shard and kept your rows, which sends twice the bytes of a reduce-scatter."""
     return hsdp(mesh, lambda g: far_sum(own_rows(jax.lax.psum(g, "shard"))))(w, x, y)
 
 
-@exercise.misconception(fails=[hsdp_far, hsdp_near], breaks="sum all M micro-batches before it sends anything")
+@exercise.misconception(
+    fails=[hsdp_far, hsdp_near], breaks="sum the gradients of all M micro-batches before it sends any gradient"
+)
 def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
     """You sent the gradient of each micro-batch. Add the gradients on the device, and send the sum once."""
 
@@ -175,7 +177,9 @@ def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
     return mapped(local, mesh)(w, x, y)
 
 
-@exercise.misconception(form_of=hsdp_each_micro_batch_sent, breaks="sum all M micro-batches before it sends anything")
+@exercise.misconception(
+    form_of=hsdp_each_micro_batch_sent, breaks="sum the gradients of all M micro-batches before it sends any gradient"
+)
 def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
     """Like `hsdp_each_micro_batch_sent`, but the weights are gathered once."""
 

@@ -295,13 +295,13 @@ def ended_whole(a, ws, *, mesh, scheme):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, "x")), out_specs=P(), check_vma=False)(a, ws)
 
 
-@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays above")
+@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays under *sent in each layer*")
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
     """In scheme 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
     return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays above")
+@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays under *sent in each layer*")
 def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     """In scheme 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
 
@@ -317,7 +317,7 @@ def same_rows_twice(a, ws, *, mesh, scheme):
     return with_layers(s4=lambda a, w: a @ gather(w, "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays above")
+@exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays under *sent in each layer*")
 def weights_gathered_whole(a, ws, *, mesh, scheme):
     """In scheme 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
 
@@ -357,7 +357,9 @@ def left_to_the_compiler(a, ws, *, mesh, scheme):
 
 
 @exercise.misconception(
-    of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="of the arrays above, nothing else"
+    of=stack,
+    fails=[batch_budget, columns_budget, both_budget],
+    breaks="of the arrays under *sent in each layer*, nothing else",
 )
 def averaged_over_y(a, ws, *, mesh, scheme):
     """In schemes 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Those devices have equal results without it: use check_vma=False, which sends nothing."""
@@ -432,7 +434,9 @@ def hops_of_weights_beside_their_matmul(act, weight, hops):
     return [(*c[:3], "own product") if hops else c for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="also for other axis names and mixed layouts")
+@exercise.misconception(
+    of=hides_behind, fails=hidden_places, breaks="also for other axis names and layouts that combine these"
+)
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
     the computation. Gather C over it."""

@@ -177,7 +177,7 @@ def schedule_same_tick(P, M):
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
 
 
-@exercise.misconception(fails=schedule_complete, breaks="one in a tick")
+@exercise.misconception(fails=schedule_complete, breaks="one cell in a tick")
 def schedule_two_in_a_cell(P, M):
     """You have a forward and a backward in one tick. A device does one thing at a time."""
     ticks = M + 2 * (P - 1)

@@ -158,14 +158,14 @@ def output_goes_first(equation, placements):
     return [(eq, place) for eq, (_, place) in zip(moved, einsum_bwd(equation, placements), strict=True)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums], breaks="its operand's or pending")
+@exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums], breaks="equals its operand's or is pending")
 def pending_missed(equation, placements):
     """You treated every gradient as complete. If devices multiply a whole operand by different parts, each has only a
     share of the operand's gradient: "P"."""
     return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="its operand's or pending")
+@exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="equals its operand's or is pending")
 def only_the_batch_watched(equation, placements):
     """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also the
     letter of a sequence or of columns."""
@@ -184,7 +184,7 @@ def cotangent_of_a_sum_pending(equation, placements):
     return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums], breaks="its operand's or pending")
+@exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums], breaks="equals its operand's or is pending")
 def whole_reduced(equation, placements):
     """You reduced gradients that are already complete on each device, which counts them N times. Reduce a gradient
     only if the devices multiplied its operand by different parts."""

@@ -544,7 +544,7 @@ def residual_of_the_norm(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
-@exercise.misconception(fails=block_value, breaks="two all-reduces of its rows")
+@exercise.misconception(fails=block_value, breaks="two all-reduces of a device's rows")
 def summed_once_at_the_end(params, x, *, mesh):
     """You summed attention and MLP over tp together, at the end. The MLP needs the sum over all heads, so sum after
     `out` and after `down`."""
@@ -691,7 +691,7 @@ def gathered_again_untied(params, x, *, mesh):
     return mapped(with_attention(attention_by_hand(lambda kept, ct: (kept, ct))), mesh)(params, x)
 
 
-@exercise.misconception(fails=block_forward, breaks="K and V of its heads gathered")
+@exercise.misconception(fails=block_forward, breaks="K and V of a device's heads are gathered")
 def gathered_queries(params, x, *, mesh):
     """You also gathered the queries, so every device computes all positions. Keep queries on the device of their
     rows."""
@@ -725,7 +725,7 @@ def every_head_everywhere(params, x, *, mesh):
     return mapped(local, mesh, check_vma=False)(params, x)
 
 
-@exercise.misconception(fails=block_forward, breaks="two all-reduces of its rows")
+@exercise.misconception(fails=block_forward, breaks="two all-reduces of a device's rows")
 def reduced_each_product(params, x, *, mesh):
     """You gathered MLP units over tp before the second matmul, or summed more than its result. Cut `up` by columns and
     `down` by rows: one sum for both matmuls."""
