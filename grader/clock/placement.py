@@ -61,7 +61,7 @@ class Slice:
         return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
 
     def by_device(self) -> Slice:
-        """Return the slice as a grid of JAX devices. On some chips, each of the two cores is a device."""
+        """Return the slice as a grid of JAX devices. On some chips, each of the two cores is a JAX device."""
         core = CORES.get(self.chip.name)
         if core is None or core.devices == self.cores:
             return self
@@ -173,8 +173,8 @@ def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[in
     """Return a cycle through all points of a grid: along one edge, and back in a zigzag through all other points.
 
     Args:
-        even: the points of the first side. Their number must be even.
-        other: the points of the second side.
+        even: the points along the first side of the grid. Their number must be even.
+        other: the points along the second side of the grid.
     """
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):

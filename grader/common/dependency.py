@@ -222,7 +222,7 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
     """Return, for each operation in ``places``, whether it waits for the cotangents (the program's last arguments).
 
-    None means that the operation waits on some paths only.
+    None means that the operation waits only on some paths.
     """
     graph, last = Dependency(program), program.main.arguments[-cotangents:]
     may, must = graph.may(last, enter=True), graph.must(last, enter=True)

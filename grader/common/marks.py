@@ -378,7 +378,7 @@ def _part(marks: Marks, start: int, stop: int) -> Marks:
 
 
 def _rows(marks: Sequence[Marks]) -> Marks:
-    """Return, for each entry, the marks that several values have for this entry."""
+    """Return, for each entry (index of dimension 0), the marks of several values for this entry, joined."""
     count = max(map(len, marks))
     return tuple(map(joined, zip(*(_spread(one, count) for one in marks), strict=True)))
 

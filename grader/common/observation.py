@@ -340,7 +340,7 @@ class Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
-            kind: keep collectives of this ``Collective.kind``.
+            kind: keep collectives of this kind (see ``Collective.kind``).
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
             backward: True to keep the collectives of the backward pass, False those of the forward pass, None those of

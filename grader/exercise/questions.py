@@ -163,8 +163,8 @@ Answer = Quantity | Spec | Choice | Several | Order | Table | Formula | Written 
 class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
-    ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
-    arrays for one choice of the parameters (a draw). ``published``: answers, in the question's unit, that students
+    ``usual_rtol``: the course's relative tolerance, used if the author names none. ``scenario`` returns the chip, mesh
+    and arrays for one choice of the parameters (a draw). ``published``: answers, in the question's unit, that students
     could copy from a publication. ``title``: the label in reports; if '', the label is the text's first sentence that
     ends in a question mark. ``figures``: the numbers of the hardware table that the answer uses; None if the grader can
     find these numbers by a run of ``fn``.

@@ -129,7 +129,7 @@ def all_to_all_time(
 ) -> float:
     """Return the seconds for an all-to-all of an array of ``bytes``, without latency.
 
-    Each device sends V/N² bytes to each device.
+    Each device sends V/N² bytes to each other device.
 
     A ring takes V/(4·W). For an even N, this time is exact: each device sends half of the data for the opposite device
         in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².

@@ -115,8 +115,8 @@ class Together:
 def together(check: Check, answered: list[Answered]) -> list[Together]:
     """Return the groups of answers that a check looks at together, in the order of the asks (requests to a submission).
 
-    If a check has several calls, a group has answers to all of them, and the answers' asks have equal settings, such as
-    the mesh. If one of the calls was not asked, for example because learners cannot try it, the result is [].
+    If a check has several calls, a group has an answer for each call, and the answers' asks have equal settings, such
+    as the mesh. If one of the calls was not asked, for example because learners cannot try it, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]

@@ -123,8 +123,8 @@ def _most_alike(
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A form of a misconception (a program with the mistake) does not count if the check has more or fewer findings for
-    the form than for the submission, because such findings cannot be compared.
+    A form of a misconception (a program with the mistake) is ignored if the check has more or fewer findings for the
+    form than for the submission, because such findings cannot be compared.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}

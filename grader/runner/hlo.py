@@ -179,7 +179,8 @@ def unclaimed(
     """Return the collectives of a compiled program that do not come from a collective of the canonical program.
 
     Args:
-        found: the compiled program's collectives, each with its numbers from ``facts.mark``.
+        found: the compiled program's collectives, each with the numbers that ``facts.mark`` gave the collectives it
+            comes from.
         marked: the canonical program's collectives, by the numbers that ``facts.mark`` gave them, as for
             ``added_by_compiler``.
     """

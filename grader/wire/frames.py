@@ -62,7 +62,7 @@ def read_frame(
 def json_of(data: bytes, what: str) -> Any:
     """Parse JSON that another process wrote. Raises BadFrame, with a message that begins with ``what``.
 
-    In strings, half a surrogate pair becomes ``?``, because it has no UTF-8.
+    In strings, half a surrogate pair becomes ``?``, because it cannot be written in UTF-8.
     """
     try:
         text = data.decode("utf-8")  # json.loads would accept the bytes of half a surrogate pair
