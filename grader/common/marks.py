@@ -140,7 +140,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Add to the count of marks that were read or made. Raises UnknownError if the count exceeds MOST_MARKS."""
+        """Add ``marks`` to the number of marks read or made. Raises UnknownError if this number exceeds MOST_MARKS."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError

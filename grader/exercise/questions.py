@@ -45,8 +45,8 @@ class Scenario:
             question or its answer assumes a line.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
-        least, most: bounds on the answer: for a time, for example at least the latency of the hops; for a rate, at most
-            a link's bandwidth.
+        least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``
+            may be a link's bandwidth.
         branches: if the answer is the longer of two times, the name of the longer time for these parameters (see
             ``larger``).
     """

@@ -279,7 +279,7 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return the cotangent of a result with the sharding and, for one number, the dtype of the result.
+    """Return a result's cotangent, with the result's sharding and, for a single number, the result's dtype.
 
     ``jax.vjp`` requires that a result and its cotangent have equal shardings and dtypes. Raises Misfit if the cotangent
     is one number, as for a loss, and the result is not.

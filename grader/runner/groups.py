@@ -120,7 +120,9 @@ def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) ->
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
-    """Return by how many devices a permute shifts all data along one axis; None if it is not such a cyclic shift.
+    """Return by how many devices a permute shifts all data along one axis.
+
+    Return None if the permute is not a cyclic shift of all data along one axis.
 
     On an axis of N devices, the returned number is above -N/2 and at most N/2. A negative number means backwards.
     """
