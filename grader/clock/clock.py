@@ -1,4 +1,4 @@
-"""Build a timeline from a program: schedule the operations, then list their runs as spans."""
+"""Build a timeline from a program: schedule the operations, then list each run of a kernel or collective as a span."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def timeline(
             as "v5e": the kinds that overlap on this chip.
 
     Raises:
-        ValueError: the slice or the profile does not exist, or the mesh does not fit on the slice.
+        ValueError: the slice or the profile does not exist, or no axes of the slice have the sizes of the mesh's axes.
         Untimed: the clock cannot time a part of the program, for example an operation that only the compiler divides
             among devices.
     """
@@ -92,7 +92,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Return the name of unit ``i``: a collective with its axes, or a kernel's main and some fused operations."""
+    """Return unit ``i``'s name: a collective and its axes, or a kernel's main operation and some fused operations."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
@@ -122,7 +122,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return, for each unit (kernel, collective or loop), the title of the unit that it waits for longest.
+    """Return, for each unit (kernel, collective or loop), the title of the last unit that must end before it starts.
 
     Units that take no time are ignored.
     """
@@ -148,7 +148,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Return the numbers of the units on the critical path, in order of time."""
+    """Return the numbers of the units (kernels, collectives, loops) on the critical path, in order of time."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

@@ -1,8 +1,9 @@
 """Times of collectives on a slice, and the links that they use.
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
-larger bound as the time. On one ring or line, or on several axes of the same kind and size, the result
-equals the "exact" model of ``grader.hardware.times``. Each (source, target) pair of a permute has its own route.
+larger bound as the time. On one ring or line, or on several axes of the same kind and size, the result equals the
+"exact" model of ``grader.hardware.times``. In a permute, each (source, target) pair sends its data over a route of its
+own.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
     """Return the seconds that a collective needs by the bandwidth of links alone.
 
-    For an all-reduce, return half of it: the seconds of a reduce-scatter.
+    For an all-reduce, return only half of the time: the seconds of a reduce-scatter.
     """
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
@@ -84,9 +85,10 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return a lower bound on the seconds of an all-gather or reduce-scatter of an array over a grid.
 
-    Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. A method
-    can reach this bound: it splits the array into parts, and moves each part along the axes in a different order. A
-    part causes most of its traffic on the axis that comes last. ``tests/network.py`` simulates such a method.
+    Every corner of the grid (a set of devices, see ``_corners``) must receive the part of the array that its devices do
+    not hold. There is a method that reaches this bound. It splits the array into parts, and moves each part along the
+    axes in a different order. A part causes most of its traffic on the axis along which it moves last.
+    ``tests/network.py`` simulates such a method.
 
     Args:
         array: bytes of the whole array.
@@ -110,7 +112,7 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 
 
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return the seconds of an all-to-all in which every chunk moves along one axis after another.
+    """Return the seconds of an all-to-all in which every chunk of data moves along one axis after another.
 
     The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, each row of n devices
     along an axis does an all-to-all of its own, on n/N of the ``array`` bytes.
@@ -127,8 +129,8 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
     """Return (picoseconds of a permute, links that the permute uses).
 
-    Each pair's message moves along one axis after another, the shorter way around. If both ways around a ring are
-    equally long, the message goes forwards.
+    The message of each (source, target) pair moves along one axis after another, the shorter way around each axis. If
+    both ways around a ring are equally long, the message goes forwards.
     """
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()

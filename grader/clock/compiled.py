@@ -22,11 +22,12 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
     Args:
         apart: True to undo the compiler's fusion of matmuls with additions of received data. A fused matmul must wait
-            for the data, but in the program the matmul can run before the data arrives. So the timeline shows the
-            overlap that the order of the instructions would allow without the fusion.
+            for the data, but in the program the matmul can run before the data arrives. With True, the timeline shows
+            the overlap that the order of the instructions would allow without the fusion.
 
     Raises:
-        ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
+        ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
+            unknown.
         Untimed: a loop's number of rounds is unknown, or a collective's group has only some devices of a mesh axis.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
@@ -43,7 +44,10 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions with waits for data moved after the matmul, if the matmul only adds the received data."""
+    """Return the instructions in a new order.
+
+    If a matmul's kernel only adds received data to the matmul's result, the wait for the data comes after the matmul.
+    """
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -54,7 +58,7 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective. ``beside`` is True if the core can run kernels at the same time."""
+    """One run of a collective. ``beside`` is True if the core can run kernels during the collective."""
 
     of: Instruction
     start: int
@@ -130,7 +134,10 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Replayed) -> int:
-        """Add a loop, or a conditional's longest branch, to ``found``. Return the time at which it ends."""
+        """Add a loop, or a conditional's longest branch, to ``found``.
+
+        Return the time at which the loop or branch ends.
+        """
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
@@ -207,7 +214,7 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Replayed) -> list[int]:
-    """Return the numbers of all kernels, and of the collectives that the core waits for, as the critical path."""
+    """Return the critical path: the numbers of all kernels and of the collectives that the core waits for."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

@@ -1,14 +1,15 @@
 """Group the operations of a body (a program, a loop's body or a branch) into units.
 
-A unit is a kernel, a collective, a loop or a barrier. The core runs kernels in sequence.
+A unit is a kernel, a collective, a loop or a barrier. The core runs kernels one after another.
 
 Fusion follows rules that ignore cost. Each matmul, convolution, reduction, sort, gather, scatter and collective is a
 unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
-If only cheap operations use a matmul's result, these operations join the matmul. They do not join if the matmul would
-then wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an array filled
-with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds dimensions of
-size 1 counts as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result
-uses its value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused into it.
+If only cheap operations use a matmul's result, these operations join the matmul. But they do not join if this would
+make the matmul wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an
+array filled with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds
+dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or
+the body's result uses the operation's value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused
+into it.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ class Unit:
 
     Attributes:
         at: the position of the unit's last operation in the body. Units are ordered by this position.
-        root, inside: the main operation, and the positions of all operations of the unit.
-        reads, makes: the bytes of each input value, and the output values.
+        root, inside: the unit's main operation, and the positions of all operations of the unit in the body.
+        reads, makes: the bytes that the unit reads of each input value, and its output values.
         bytes: bytes read and written, each value once.
         after: indices of the units that must end before this unit starts.
-        dies: True for an update that overwrites the old array, because no later operation uses it.
+        dies: True for an array update that overwrites the old array, because no later operation uses the old array.
     """
 
     at: int
@@ -89,7 +90,7 @@ class Fused:
 
     Attributes:
         units: the units in program order, each after all units that it needs.
-        same: maps each renamed or reshaped value to the original value.
+        same: a map from each value that only renames or reshapes another value to this other value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
@@ -181,7 +182,7 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of the cheap operations with too many fused operands, which therefore become kernels."""
+        """Return positions of the cheap operations that become kernels because they would fuse too many operands."""
         found: set[int] = set()
         inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):
@@ -241,7 +242,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
+        """Return positions of units' main operations that operation ``j`` needs, also through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):

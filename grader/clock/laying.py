@@ -23,7 +23,7 @@ ELEMENT_BY_ELEMENT = ELEMENTWISE | {"broadcast_in_dim", "constant", "iota", "res
 class LaidBlock:
     """A loop's body, or the longest branch of a conditional.
 
-    ``rounds``: how many times the body runs, one run after another.
+    ``rounds``: how many times the body runs, one run after another (once for a branch).
     """
 
     body: LaidBody
@@ -38,7 +38,7 @@ class LaidBody:
     Attributes:
         numbers: each unit's number in the whole program.
         links: the links that each unit uses.
-        blocks: the bodies of loops and conditionals, by the unit's position.
+        blocks: the bodies of loops and conditionals, keyed by the position of the loop's or conditional's unit.
     """
 
     fused: Fused
@@ -55,7 +55,10 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The intervals in which the core runs a kernel of this body, without loops and synchronous collectives."""
+        """The intervals in which the core runs a kernel of this body.
+
+        They do not include loops and synchronous collectives of the body.
+        """
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
@@ -170,7 +173,7 @@ class Laying:
         return dtype in EIGHT_BITS or (self.place.slice.chip.name == "7x" and dtype.startswith("float8"))
 
     def check(self, fused: Fused, unit: Unit) -> None:
-        """Raise Untimed if only the compiler knows what each device does in this unit."""
+        """Raise Untimed if only the compiler decides how the devices share the work of this unit."""
         if unit.kind == "reshard":
             raise _untimed(
                 "an array enters shard_map with another layout than in_specs; the compiler moves it first, "

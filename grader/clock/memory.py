@@ -1,7 +1,7 @@
-"""Memory by liveness: a unit's result occupies memory from the unit's start to the end of the result's last use.
+"""Memory of live values: a unit's result occupies memory from the unit's start to the end of the result's last use.
 
 - The program's arguments always occupy memory. If a program returns an argument, the result is a copy.
-- Values inside a kernel need no memory.
+- Values that are made and used inside one kernel need no memory.
 - If an operation overwrites a value that is not needed any more, the old and the new value share a buffer. Elementwise
   operations (also those fused into a matmul) and all-reduces overwrite an operand that has the result's size.
 - A loop's results share buffers with the loop's inputs. A loop does not copy an array that it only reads.
@@ -31,9 +31,9 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
     Args:
-        on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from
-            the program's start, and the module ``stored`` determines the dtypes of values. The checks of exercises pass
-            False.
+        on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from the
+            program's start, and the module ``stored`` determines the dtypes of values. The functions with which
+            exercises check memory pass False.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -60,7 +60,8 @@ def worst(
 
     Args:
         when: start and end of each unit.
-        inside: memory of the bodies of loops and conditionals, by the unit's position.
+        inside: memory of the bodies of loops and conditionals, keyed by the position of the loop's or conditional's
+            unit.
         length: the time at which the body ends, in the unit of ``when``.
         outermost: True if the body is the whole program, so that its arguments stay in memory.
         early: True if the program's results have memory from the program's start.
@@ -95,13 +96,13 @@ def _place(fused: Fused, by: int, inside: Mapping[int, LiveMemory]) -> dict:
 
 
 def title(unit: Unit) -> str:
-    """Return a unit's name and line, such as ``dot_general, line 14``."""
+    """Return a unit's name and source line, such as ``dot_general, line 14``."""
     name = unit.collective or unit.root.name
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of the results of a loop or conditional. The memory of the inner body includes them too."""
+    """Return the bytes of the results of a loop or conditional, which the memory of its body also includes."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -171,7 +172,7 @@ def _element_by_element(fused: Fused, unit: Unit, value: int) -> bool:
 
 
 def _only_read(op: Operation) -> set[int]:
-    """Return the results that the body of a loop passes through unchanged."""
+    """Return the results of a loop that the loop's body passes through unchanged from round to round."""
     body = op.bodies[1]
     return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
 

@@ -25,7 +25,7 @@ class Piece:
     Attributes:
         duration: picoseconds.
         resources: the core and the links that the piece occupies for the whole duration.
-        after: positions, in the program's order, of the pieces that must end before this piece starts.
+        after: the pieces that must end before this piece starts, as positions in the program's order.
         talks: True for a collective. An asynchronous collective starts as late as possible.
     """
 
@@ -50,7 +50,7 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """Return the pieces' start times in the shortest of five orders.
+    """Return the pieces' start times in that one of five orders with the shortest step.
 
     If several orders are equally short, the program's own order wins.
 
@@ -66,10 +66,10 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
     1. Program order.
     2. First the collectives.
-    3. First the pieces that the longest chain of collectives waits for. Each collective of a chain needs the previous
-       one.
-    4. As 3, but if chains are equally long, first the piece that waits for the fewest collectives. For example, at the
-       end of a loop's round, a matmul runs before a sum that waits for a collective.
+    3. First the pieces that the longest chain of collectives waits for. In a chain, each collective needs the previous
+       collective.
+    4. As order 3, but if chains are equally long, first the piece that waits for the fewest collectives. For example,
+       at the end of a loop's round, a matmul runs before a sum that waits for a collective.
     5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
        In this order, devices can send some gradients while they compute other gradients.
     """
@@ -92,7 +92,10 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order of the pieces. Of all pieces that could come next, the piece of lowest rank does."""
+    """Return a topological order of the pieces.
+
+    If several pieces can come next, the piece of lowest rank comes next.
+    """
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):

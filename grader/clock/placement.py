@@ -1,4 +1,4 @@
-"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find the rings."""
+"""Place a mesh on a slice of chips: choose whole axes of the torus for each mesh axis, and find the resulting rings."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Slice:
     """Chips that form one torus or grid.
 
     Attributes:
-        chip: the chip's row in the hardware table. If a chip has several devices, the row of one device.
+        chip: the chip's row in the hardware table. If a chip has several devices, this is the row of one device.
         shape: the number of chips along each axis.
-        cores: devices per chip. If a chip has several devices, they form one more axis of the grid.
+        cores: devices per chip. If a chip has several devices, the devices of a chip form one more axis of the grid.
     """
 
     chip: Chip
@@ -61,7 +61,7 @@ class Slice:
         return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
 
     def by_device(self) -> Slice:
-        """Return the slice as a grid of JAX devices. On some chips, each of the two cores is a device."""
+        """Return the slice as a grid of JAX devices. On some chips, each of the two cores is a JAX device."""
         core = CORES.get(self.chip.name)
         if core is None or core.devices == self.cores:
             return self
@@ -76,7 +76,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Side:
-    """One axis of a slice: its number of devices, whether it wraps around, and its links' row in the hardware table."""
+    """One axis of a slice: its number of devices, whether it is a ring, and its links' row in the hardware table."""
 
     size: int
     ring: bool
@@ -104,7 +104,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Placement:
-    """A mesh on a slice.
+    """The placement of a mesh's devices on the chips of a slice.
 
     Attributes:
         axes: for each mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
@@ -170,11 +170,11 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through all points of a grid: along one edge, and back in a zigzag.
+    """Return a cycle through all points of a grid: along one edge, and back in a zigzag through all other points.
 
     Args:
-        even: the points of the first side. Their number must be even.
-        other: the points of the second side.
+        even: the points along the first side of the grid. Their number must be even.
+        other: the points along the second side of the grid.
     """
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
@@ -198,10 +198,12 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         mesh: axis sizes. The product of the axis sizes is the number of the slice's chips, or of its devices if each
             chip has two.
         axes: for each mesh axis, the slice's axes (0, 1, ...) that the mesh axis covers. If None, ``placed`` goes
-            through the mesh axes in order, and gives each mesh axis the first free axes that fit, as few as possible.
+            through the mesh axes in order, and gives each mesh axis the first free axes whose sizes multiply to its
+            size, as few as possible.
 
     Raises:
-        ValueError: the mesh does not fit on the slice, or fits only with other ``axes``. The message is one line.
+        ValueError: no whole axes of the slice have the sizes of the mesh's axes, or the given ``axes`` do not have
+            them. The message is one line.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

@@ -2,7 +2,8 @@
 
 A default-precision matmul rounds its operands to bfloat16. So the compiler stores a float32 value in bfloat16 if only
 such matmuls read it, directly or after collectives that move it unchanged. A loop of only elementwise operations, such
-as the rounds of a random number generator, becomes one kernel, which needs memory only for the loop's carried values.
+as the rounds of a random number generator, becomes one kernel. This kernel needs memory only for the values that the
+loop carries from round to round.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[in
 
 
 def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
-    """Return True if a unit reads a value only as an operand of a default-precision matmul."""
+    """Return True if a unit reads a value only as an operand of a default-precision matmul, so the value is rounded."""
     rounded = unit.kind == "product" and unit.root.precision == 1
     return rounded and all(op.name in MOVES for op in fused.using(unit, value, but=unit.root))
 

@@ -1,4 +1,4 @@
-"""The clock's result: when each operation of a program runs on one device, and totals.
+"""The clock's result: when each operation of a program runs on one device, and totals over the program.
 
 All times are whole picoseconds from the start of the step. All bytes and FLOPs are those of one device.
 """
@@ -21,7 +21,8 @@ class Span:
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
-        number: the number of the kernel or collective. It is equal in all rounds of a loop and on all links.
+        number: the number of the kernel or collective. A kernel or collective has one number in all rounds of a loop
+            and on all links.
         line, file: the place in the learner's source, if known.
         bytes: for a collective, the size of its input on this device; for a kernel, the bytes that it reads and writes.
         flops: FLOPs of a matmul; 0 for all other spans.
@@ -48,7 +49,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop that takes ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``.
+    """A loop with ``rounds`` rounds of ``each`` picoseconds, which runs from ``start`` to ``end``.
 
     No operation outside the loop runs during this time.
     """
@@ -73,8 +74,9 @@ class CollectiveTime:
         each: picoseconds of one run.
         hidden: picoseconds, over all runs, that overlap with kernels.
         exposed: picoseconds, over all runs, that overlap with no kernel.
-        after: the unit that the collective waits for longest ("dot_general, line 14"); "" if it waits for nothing.
-        before: the first unit that waits for the collective; "" if nothing waits for it.
+        after: the unit (kernel, collective, loop) that ends last of those the collective waits for ("dot_general, line
+            14"); "" if the collective waits for nothing.
+        before: the first unit that waits for the collective; "" if no unit waits for the collective.
     """
 
     number: int
@@ -96,10 +98,10 @@ class LiveMemory:
     """Bytes of live values on one device: all arguments, and each result from its unit's start to the last use.
 
     Attributes:
-        peak: the maximum over time.
+        peak: the largest number of bytes at any time.
         arguments, results, temporaries: the bytes at the peak, by kind of value.
-        at: the operation that runs at the peak, such as "dot_general, line 14"; "" if the peak is before the first
-            operation.
+        at: the operation that runs when the bytes are at the peak, such as "dot_general, line 14"; "" if the peak is
+            before the first operation.
         line, file: source of the operation in ``at``, if known.
         time: picoseconds at the peak; -1 if only the order of the units was known, not their times.
     """
@@ -116,7 +118,7 @@ class LiveMemory:
 
 @dataclass(frozen=True)
 class Share:
-    """Overlapped and exposed picoseconds of all collectives of one kind."""
+    """Overlapped and exposed time, in picoseconds, of all collectives of one kind."""
 
     hidden: int
     exposed: int
@@ -133,7 +135,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One step of a program on one device, which represents all devices.
+    """The timeline of one step (run) of a program on one device. All devices have equal timelines.
 
     Attributes:
         chip: the chip's name in the hardware table.
@@ -180,7 +182,7 @@ class Timeline:
         return tuple(lane for lane in (COMPUTE, *links) if lane == COMPUTE or lane in used)
 
     def shares(self) -> dict[str, Share]:
-        """Return overlapped and exposed time by kind of collective, in the order in which kinds occur."""
+        """Return the overlapped and exposed time of each kind of collective, in the order of first occurrence."""
         found: dict[str, Share] = {}
         for c in self.collectives:
             before = found.get(c.kind, Share(0, 0))
@@ -197,11 +199,11 @@ class Timeline:
         return max(busy.values(), default=0)
 
     def gained(self, kind: str, work: int) -> float:
-        """Of the time that overlap could save, return the share that the step saves: 0 for none, 1 for all.
+        """Return the time that the step saves by overlap, as a share (0 to 1) of the time that overlap could save.
 
         A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
-        two times. Only the step's length counts. So the result is lower if kernels take longer than ``work``, or if
-        collectives of other kinds are exposed.
+        two times. Only the step's length decides the result. So the result is lower if kernels take longer than
+        ``work``, or if collectives of other kinds are exposed.
 
         Args:
             work: picoseconds that every right program needs for everything except collectives of this ``kind``.

@@ -1,4 +1,4 @@
-"""Budgets that also record how much right and wrong programs need, and records of comparisons with a budget."""
+"""Budgets, which also store how much right and wrong programs need, and records of comparisons with a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Budget(float):
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of it; else 0.
+        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of this amount;
+            else 0.
     """
 
     right: float
@@ -46,10 +47,10 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
         styles: right programs that are written in other styles need at most ``styles * right``.
-        at: the budget, if the exercise's statement names it; None to use the mean.
-        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of it; else 0. A
-            wrong program may need only one unit more than a right program. So ``verify`` requires that the amount of
-            each program differs from the budget by at least half a unit.
+        at: the budget, if the exercise's statement names a number; None to use the mean.
+        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of this amount;
+            else 0. A wrong program may need only one unit more than a right program. So the command ``verify`` requires
+            that the amount of each program differs from the budget by at least half a unit.
 
     Raises:
         ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and
@@ -60,13 +61,14 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """A record: a check compared the amount that a program needs with a budget.
+    """A record that a check compared the amount that a program needs with a budget.
 
     Attributes:
-        word: the name of the function that compared, such as "expect_memory".
+        word: the name of the function that made the comparison, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
-        what: what is counted, such as "all_gather over x"; "" if the function counts only one thing.
+        what: the operations that are counted, such as "all_gather over x"; "" if the function always counts one
+            quantity, such as memory.
     """
 
     word: str

@@ -1,9 +1,9 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
-A lost entry only costs time, so a file that cannot be read or written raises no error. Damaged entries are ignored, and
-a file that is not a database is replaced. Several processes may share the file. They can read at the same time, but
-only one process writes at a time. A process gives up a write if it waits too long for another process that writes. If a
-process is killed, the file stays intact.
+A lost entry only costs time to compute the value again, so a file that cannot be read or written raises no error.
+Damaged entries are ignored, and a file that is not a database is replaced. Several processes may share the file. They
+can read at the same time, but only one process writes at a time. A process gives up a write if it waits too long for
+another process that writes. If a process is killed, the file stays intact.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """If the entries exceed the limit, delete the least recently used ones, down to nine tenths of the limit.
+        """If the entries exceed the size limit, delete the least recently used entries, down to 9/10 of the limit.
 
         ``added`` is the size in bytes of the entries just written. The first write adds up the sizes of all entries in
         the file. Later writes only add ``added`` to this total, and count all entries again if the total exceeds the

@@ -1,9 +1,9 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
 An operation that uses any part of a value waits for the whole value. A *path* is one way through the program's branches
-and loops. The method ``may`` finds operations that wait on at least one path, and ``must`` those that wait on every
-path. A loop carries values from round to round, so a round waits for the previous round. With the argument ``within``,
-only dependencies inside one round of a loop count.
+and loops. For given values, the method ``may`` finds the operations that wait for the values on at least one path, and
+``must`` those that wait for the values on every path. A loop carries values from round to round, so a round waits for
+the previous round. With the argument ``within``, the methods follow only dependencies inside one round of a loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class OperationContext:
     Attributes:
         op: the operation.
         loops: numbers of the loops around the operation, outermost first.
-        under: values that decide whether the operation runs: loop conditions, and the values that select a branch.
+        under: values that decide whether the operation runs: the conditions of loops, and the values that select a
+            branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
         doubts: reasons why the operation may not run. For an operation in a branch, the reason is (number of the
@@ -130,7 +131,7 @@ class Dependency:
 
         Args:
             values: numbers of values.
-            within: number of a loop; dependencies through values that this loop carries to its next round do not count.
+            within: number of a loop; dependencies through values that this loop carries to its next round are ignored.
             enter: True to count each operation in a loop as waiting for all operands of the loop, because a loop starts
                 only when all its operands are computed.
         """
@@ -173,7 +174,10 @@ class Dependency:
         return found
 
     def _inside(self, value: int, loop: int) -> bool:
-        """Return True if an operation inside the loop makes ``value``, and False if the loop itself carries it."""
+        """Return True if an operation inside the loop makes ``value``.
+
+        Return False if ``value`` is a value that the loop itself carries from round to round.
+        """
         if value in self.loop_of:
             return loop in self.places[self.loop_of[value]].loops
         return value in self.maker and loop in self.places[self.maker[value]].loops
@@ -195,8 +199,8 @@ class Dependency:
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
     """Return the collectives ``found`` with their fields ``place`` and ``backward`` filled in from ``program``.
 
-    The fields say where the collective is in the program, and whether the collective waits for a cotangent. If the
-    collectives of ``program`` do not match ``found``, return ``found`` unchanged.
+    These fields say where a collective is in the program, and whether it waits for a cotangent. If ``program`` does not
+    have the collectives in ``found``, return ``found`` unchanged.
 
     Args:
         found: the collectives, in program order. A function that is called twice has its collectives listed twice.
@@ -218,7 +222,7 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
     """Return, for each operation in ``places``, whether it waits for the cotangents (the program's last arguments).
 
-    None means that the operation waits on some paths only.
+    None means that the operation waits only on some paths.
     """
     graph, last = Dependency(program), program.main.arguments[-cotangents:]
     may, must = graph.may(last, enter=True), graph.must(last, enter=True)
@@ -241,7 +245,7 @@ def _names(op: Operation) -> tuple[str, ...]:
 class _Surely:
     """Find the operations that wait for ``values`` on every path through the program.
 
-    The class walks over all operations again and again, until a walk finds nothing new.
+    The class walks over all operations again and again, until a walk finds no further operation that waits.
     """
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:

@@ -1,4 +1,4 @@
-"""Describe wrong values in terms of sharding. A description suggests a cause of a failure that was already found.
+"""Describe wrong values in terms of sharding. A description suggests the cause of a check's failure.
 
 Each description is a true statement about the observed values.
 """
@@ -17,7 +17,9 @@ from grader.wire.frames import wide
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Describe wrong values, for example as ``; every value is 4 times the expected one``; '' if no description fits.
+    """Describe wrong values, for example as ``; every value is 4 times the expected one``.
+
+    Return '' if no description that the grader knows is true.
 
     The text reveals no expected value, only relations between the actual and the expected values.
 
@@ -41,7 +43,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect values that are all wrong by one factor, for example after a second sum, or a mean in place of a sum."""
+    """Detect values that are all wrong by one factor, for example because a sum ran twice or a mean replaced a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -164,7 +166,7 @@ def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect a device that holds another device's shard, for example after a wrong order of axes or a wrong shift."""
+    """Detect a device that holds another device's shard, for example because axes are in the wrong order."""
     parts = {where: want[_index(where)] for where in dict.fromkeys(got.slices)}
     for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
         if _close(shard, parts[where], bound) or not wide(shard).any():
@@ -187,7 +189,10 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Return two places in the array as texts, such as "rows 16:32", with only the dimensions in which they differ."""
+    """Return two parts of an array as texts, such as "rows 16:32".
+
+    The texts name only the dimensions in which the two parts differ.
+    """
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

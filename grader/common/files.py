@@ -24,9 +24,9 @@ def file_name(name: str) -> str:
     """Return the file name, without suffix, for a student's name.
 
     Different names have different file names. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Every
-    other byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits, and so does a leading dot. If the name is
-    one that other pages use (``RESERVED``), its first letter becomes ``~`` and two hexadecimal digits, too. A name that
-    is too long becomes ``~~`` and its SHA-256.
+    other byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits, and so does a leading dot. If another page
+    of the class has this name (``RESERVED``, such as "index"), the first letter also becomes ``~`` and two hexadecimal
+    digits. A name that is too long becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED
@@ -37,11 +37,12 @@ def file_name(name: str) -> str:
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
-    """Write the whole file, or leave the old file untouched.
+    """Write the whole file, or leave the existing file unchanged.
 
-    Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which has no UTF-8, becomes ``?``. The
-    folder must exist. If the process is killed during the write, a file named ``.tmp-*`` may remain, which
-    ``clear_left_behind`` deletes. If the write fails, the OSError names ``path``, even when the disk is full.
+    Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which cannot be written in UTF-8, becomes
+    ``?``. The folder must exist. If the process is killed during the write, a file named ``.tmp-*`` may remain;
+    ``clear_left_behind`` deletes such files. If the write fails, the OSError names ``path``, even when the disk is
+    full.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.

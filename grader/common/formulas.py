@@ -1,8 +1,8 @@
 """Parse and evaluate formulas that students write. Students' formulas are evaluated only in a confined process.
 
-The grader compares the values of formulas at drawn points. So it needs no computer algebra library, whose parser may
-call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64, so a
-power of powers such as ``9**9**9`` gives infinity and not an integer with many digits.
+The grader compares the values of two formulas at random points. So the grader needs no computer algebra library, whose
+parser may call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are
+float64, so a power of powers such as ``9**9**9`` gives infinity and not an integer with many digits.
 """
 
 from __future__ import annotations

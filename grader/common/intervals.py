@@ -17,8 +17,8 @@ COUNTABLE = 1 << 256
 class Interval:
     """The minimum and maximum of a number, such as bytes sent, over all paths through a program and all devices.
 
-    A check that requires at least some amount looks at ``least``; a check with a budget looks at ``most``. If ``least``
-    and ``most`` are equal, the interval compares equal to that number.
+    A check that requires a minimum uses ``least``; a check with a budget (a maximum) uses ``most``. If ``least`` and
+    ``most`` are equal, the interval also equals (``==``) this number.
     """
 
     least: float
@@ -95,7 +95,7 @@ Path = tuple[tuple[int, int, int], ...]
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
     """Return the least and the largest sum of the parts' amounts on any path through the program.
 
-    On a path, each conditional takes only one of its branches, so only parts in these branches add to the sum.
+    On a path, each conditional takes only one of its branches, so only parts in the taken branches add to the sum.
 
     Args:
         parts: for each part, the branches around it, each as (conditional, branch, number of branches), and its amount.

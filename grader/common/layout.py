@@ -57,7 +57,7 @@ def _range(size: int, axes: tuple[str, ...], point: Mapping[str, int], mesh: Mes
 
 
 def spec_of(slices: list[Slices], shape: tuple[int, ...], mesh: Mesh) -> tuple | None:
-    """Return the shortest spec with which each device holds its range in ``slices``; None if no spec does.
+    """Return the shortest spec with which each device holds its range in ``slices``; None if there is no such spec.
 
     The spec names no axis of size 1, because such an axis shards nothing.
     """

@@ -1,11 +1,12 @@
 """Track which parts of a program's arguments each value depends on, separately on each device.
 
 An entry of an argument is the part at one index of its first dimension, such as a micro-batch. A value has one mark for
-each entry that the value depends on. It also has marks for the values that permutes send, if it depends on them. The
-result of an operation gets the marks of all operands. But if the operation uses only a part of its operands, there are
-three cases:
+each entry that the value depends on. If the value depends on data that a permute sends, it also has a mark for the sent
+value. The result of an operation gets the marks of all operands. But if the operation uses only a part of its operands,
+there are three cases:
 
-- If each device computes from constants and its own number which part it uses, the result gets only that part's marks.
+- If each device computes from constants and its device number which part to use, the result gets only that part's
+  marks.
 - If input data decides which one of several values is used, the result gets the marks of all these values.
 - In all other cases, the result gets the marks of all entries that the operation may use. If it may use only some of
   an argument's entries, the result also gets the argument's *vague mark*, which says that the result may have too many
@@ -68,7 +69,7 @@ class Held:
 class Sent:
     """A value that one or more permutes send.
 
-    The fields are its number among all sent values, its marks on each device, and the permutes that send it.
+    The fields are the value's number among all sent values, its marks on each device, and the permutes that send it.
     """
 
     number: int
@@ -117,7 +118,7 @@ class MarkWalk:
         return not marks >> self.first[-1] & 1
 
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
-        """Return, for each device, the mark that stands for the device's part of the sent value ``number``.
+        """Return, for each device, the mark (as bits) that stands for the device's part of the sent value ``number``.
 
         If ``arrived`` is True, return the marks that stand for the data that each device receives from the permute.
         """
@@ -139,7 +140,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Add to the count of marks that were read or made. Raises UnknownError if the count exceeds MOST_MARKS."""
+        """Add ``marks`` to the number of marks read or made. Raises UnknownError if this number exceeds MOST_MARKS."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError
@@ -150,7 +151,10 @@ class MarkWalk:
             self.at[value] = self.marked(value, one) if value in self.sends else one
 
     def marked(self, value: int, held: Held) -> Held:
-        """Add a new mark on each device to a value that a permute sends. Values with this mark depend on the value."""
+        """Add a new mark on each device to a value that a permute sends.
+
+        Every value with this mark depends on the sent value.
+        """
         if len(self.sent) == MOST_SENT:
             raise UnknownError
         sent = Sent(len(self.sent), tuple(joined(marks) for marks in held.marks))
@@ -193,7 +197,7 @@ class MarkWalk:
         return [self.union(brought)] * len(op.results)
 
     def union(self, brought: Sequence[Held]) -> Held:
-        """Return marks for a value that depends on all operands, but perhaps not on all entries of an operand."""
+        """Return marks for a value that depends on all operands, but perhaps not on all entries of each operand."""
         return self.each(lambda d: (joined(self.vague(held.marks[d]) for held in brought),))
 
     def some(self, brought: Sequence[Held]) -> Held:
@@ -361,7 +365,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Return ``marks`` with an additional mark for all entries on each device. ``bits``: the mark on each device."""
+    """Return ``marks`` with one more mark on each device, added to all entries. ``bits``: this mark for each device."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 
@@ -374,7 +378,7 @@ def _part(marks: Marks, start: int, stop: int) -> Marks:
 
 
 def _rows(marks: Sequence[Marks]) -> Marks:
-    """Return, for each entry, the marks that several values have for this entry."""
+    """Return, for each entry (index of dimension 0), the marks of several values for this entry, joined."""
     count = max(map(len, marks))
     return tuple(map(joined, zip(*(_spread(one, count) for one in marks), strict=True)))
 

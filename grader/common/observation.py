@@ -1,4 +1,4 @@
-"""Observations: the facts that the grader reads from a learner's program, as NumPy arrays and plain Python values."""
+"""Observations: facts about a learner's program and its results, as NumPy arrays and plain Python values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A check looked at a result whose values no device holds. The message says why there are no values."""
+    """A check used a result whose values no device computed. The message says why there are no values."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
 
-    ``on_chip``: each device's slices according to a TPU's compiler, which needs no TPU; None if it did not run.
+    ``on_chip``: each device's slices according to a TPU's compiler (it needs no TPU); None if the compiler did not run.
 
     The judge fills in the following fields from the author's declaration (``Ask``), never from a learner's program:
         due: the dtype that the declaration requires of the array, or None; a check may require another dtype.
@@ -96,12 +96,12 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     @cached_property
     def spec(self) -> tuple | None:
-        """The PartitionSpec of this layout, without trailing None; None if no spec fits."""
+        """The PartitionSpec of this layout, without trailing None; None if no spec gives this layout."""
         return spec_of(self.laid, self.shape, self.mesh)
 
     @property
     def laid(self) -> list[Slices]:
-        """Each device's slices, according to a TPU's compiler if it ran, else as on the simulated devices."""
+        """Each device's slices: according to a TPU's compiler if one ran, else as on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -197,7 +197,7 @@ class Observation:
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
-        collectives: in program order.
+        collectives: the program's collectives, in program order.
         memory: peak temporary bytes per device, from the compiler, which counts every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
@@ -206,15 +206,15 @@ class Observation:
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
         elsewhere: outputs on devices that are not simulated. The first entry of ``elsewhere`` has the devices' default
-            matmul precision; if the default rounds operands, a second entry has float32 matmuls. If the program
-            did not run there, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
+            matmul precision; if the default rounds operands, a second entry has float32 matmuls. If the program did not
+            run on them, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
         measured: seconds per call on devices that are not simulated, one number per round of measurements; or the
             reason why there are no times.
         compiled: the schedule that a TPU's compiler made (it needs no TPU), or the compiler's error as a Fault; None if
             no such compiler ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: runs the program again to find the operations whose values affect a result; None if it is never run.
-        paired: whether this is a timed program that was found equal, except for sizes, to one with judged values.
+        paired: whether this timed program equals, except for sizes, the program whose values are judged in its place.
     """
 
     outputs: list[list[Sharded]]
@@ -256,7 +256,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: whether the task's code was traced and the grader allowed the traced program to run, before the fault.
+        ran: whether, before the fault, the task's code was traced and the grader allowed the traced program to run.
     """
 
     kind: str
@@ -325,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison with a budget. Return True if the budget is kept, or if ``measuring`` is set."""
+        """Record a comparison with a budget. Return True if the amount is at most the budget, or if ``measuring``."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 
@@ -340,10 +340,11 @@ class Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
-            kind: keep collectives of this ``Collective.kind``.
+            kind: keep collectives of this kind (see ``Collective.kind``).
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
-            backward: True keeps the collectives of the backward pass, False those of the forward pass, None both.
+            backward: True to keep the collectives of the backward pass, False those of the forward pass, None those of
+                both.
 
         If ``dtype`` is given and a collective has inputs of several dtypes, the lower bound of its bytes becomes 0. If
         ``backward`` is given and a collective's pass is unknown, the lower bound of its rounds becomes 0. The copy's
@@ -385,7 +386,7 @@ class Seen:
 
 
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
-    """Return the collectives of the backward pass, or of the forward pass.
+    """Return the collectives of the backward pass if ``backward`` is True, else those of the forward pass.
 
     If it is unknown to which pass a collective belongs, the collective's ``rounds.least`` becomes 0.
     """

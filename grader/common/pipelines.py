@@ -1,4 +1,4 @@
-"""Find a program's pipelines: chains of permutes that send data from different micro-batches on from device to device.
+"""Find a program's pipelines: chains of permutes that pass data of different micro-batches from device to device.
 
 One round of permutes is a tick. An entry is the part of an argument at one index of its first dimension, such as a
 micro-batch. For each device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices
@@ -46,7 +46,8 @@ class Pipeline:
         axes: the mesh axes that the data move along.
         lines: the line of each tick's permutes in the learner's source.
         ticks: for each tick, the data that each device sends (``Work``). If the program's results depend on the data
-            that the last permutes send, an additional last tick has the data that each device receives.
+            that the last permutes send, an additional last tick has the data that each device receives from these
+            permutes.
     """
 
     arguments: tuple[str, ...]
@@ -58,9 +59,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of an argument,
-    with no entry in common, and results of the program depend on both pieces. The list is empty if the program is too
-    long for the analysis, or has a part that the analysis cannot track.
+    A chain of permutes is a pipeline if it sends two pieces of data that depend on entries of one argument but have no
+    entry in common. Results of the program must depend on both pieces. The list is empty if the program is too long for
+    the analysis, or has a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.
@@ -80,7 +81,7 @@ def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
 
 
 def _lanes(walk: MarkWalk) -> list[list[Sent]]:
-    """Return chains of values that permutes send. In a chain, each value may depend on the value before it."""
+    """Return chains of values that permutes send. In a chain, each value may depend on the previous value."""
     found: list[list[Sent]] = []
     latest: list[int] = []  # for each chain, the marks that stand for its last value
     for sent in (sent for sent in walk.sent if sent.permutes):
@@ -135,7 +136,7 @@ class _Lane:
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
         """Return whether two pieces of the sent data depend on known entries and have no entry in common.
 
-        Data on which no result of the program depends does not count.
+        Data on which no result of the program depends is ignored.
 
         Args:
             sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.
@@ -182,7 +183,7 @@ class _Lane:
 
 
 def _together(parts: Sequence[tuple[Span, ...] | None]) -> tuple[Span, ...] | None:
-    """Return spans with the entries of all parts together; None if a part is not known exactly."""
+    """Return spans (ranges [start, stop)) of the entries in any of the parts; None if a part is not known exactly."""
     known = [part for part in parts if part is not None]
     entries = joined(1 << n for part in known for span in part for n in range(*span))
     return _spans(entries) if len(known) == len(parts) else None

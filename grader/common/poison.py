@@ -23,13 +23,13 @@ fraction is small, because one training step changes parameters only a little.""
 
 
 class Poison(Protocol):
-    """Runs a program again with other values in place of an operation's results."""
+    """A trial: run a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
         """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed.
 
         Args:
-            what: COLLECTIVES or PRODUCTS (matmuls).
+            what: the kind of operation: COLLECTIVES or PRODUCTS (matmuls).
         """
         ...
 

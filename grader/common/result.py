@@ -1,4 +1,4 @@
-"""Results of checks and questions, and the Report of a submission, which every renderer and export reads.
+"""Results of checks and questions, and the Report of a submission, which all code that shows or exports results reads.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path and no memory
 address. The only times in a report are submission times, in a course with a late policy. So reports on equal
@@ -23,8 +23,8 @@ class ByHand(BaseModel):
 
     Attributes:
         by, reason: the person who gave the points, and why.
-        graded: points that the grader gives now.
-        was: points that the grader gave at the time when the person gave other points.
+        graded: points that the grader gives in its latest grading.
+        was: points that the grader had given when the person replaced them.
     """
 
     model_config = _FROZEN
@@ -36,7 +36,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """An item of a rubric. ``given`` is True if the person who graded gave the item's points."""
+    """An item of a rubric. ``given`` is True if the person who graded the answer gave the item's points."""
 
     model_config = _FROZEN
 
@@ -51,7 +51,7 @@ class HandIn(BaseModel):
 
     Attributes:
         submitted: the time, ISO 8601 in UTC.
-        source: the record or file that the time comes from.
+        source: the record or file from which the grader took the time.
         penalty: points to subtract, at most the points earned in the module.
         text: the reason for the penalty, in one line; empty if the submission is in time.
     """
@@ -77,16 +77,16 @@ class Result(BaseModel):
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
-        where: the device, index or source line that failed.
+        where: the device, array index or source line where the check failed.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
         staff: text that only staff may read. If the check fails only on inputs drawn from the course's seed, the text
             is empty, because reports show nothing about those inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
-        rubric: the rubric's items, which a person can pick; the JSON form leaves out an empty rubric.
+        rubric: the items of the rubric, which a person picks to give points; the JSON form leaves out an empty rubric.
         unjudged: True if the task is right on simulated devices but was not judged on the requested devices; the JSON
-            form leaves out False.
+            form has this field only if it is True.
     """
 
     model_config = _FROZEN
@@ -113,7 +113,7 @@ class Result(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """True if the points are not final: a person must decide, or the requested devices were missing."""
+        """True if the points are not final, because a person must decide or the requested devices were missing."""
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
@@ -137,7 +137,7 @@ class Evidence(BaseModel):
         mesh, dims: mesh and dimensions of a call.
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
-        inputs: SHA-256 of all inputs, or of the cases.
+        inputs: SHA-256 of all inputs of a call, or of the cases (argument sets) of a plain function.
         step: for a timed program, its simulated time in picoseconds; else None.
     """
 
@@ -157,12 +157,13 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission has nothing for the exercise.
-        evidence: programs and inputs that decided the results; ``shardlings appeal`` recreates both and compares.
-        pseudonym: the name that the learner chose for a leaderboard, which is untrusted text; empty if the learner
-            chose no name.
-        extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
+        evidence: programs and inputs that decided the results; the command ``shardlings appeal`` recreates the programs
+            and inputs, and compares them with this record.
+        pseudonym: the name that the learner chose for a leaderboard, as untrusted text; empty if the learner chose no
+            name.
+        extension: True if the exercise's points are a bonus, which the field ``Report.points`` does not include.
         basis: digests and versions, by name, of everything that decided the results. After a second grading, the grader
-            reports which of them changed.
+            reports which of these digests and versions changed.
         by_hand: record of points that a person gave for the whole exercise.
     """
 
@@ -197,8 +198,9 @@ class Report(BaseModel):
     """All results of one submission.
 
     Attributes:
-        isolation: the sandbox tier that was used (sandlock, bwrap or none).
-        points: the largest number of points without extensions; ``earned`` includes extensions (``bonus``).
+        isolation: the kind of sandbox that was used (sandlock, bwrap or none).
+        points: the number of points that can be earned in all exercises that are not extensions. ``earned`` also
+            includes points earned in extensions (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
@@ -225,7 +227,7 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """Points earned in extensions, minus the part of their module's late penalty that falls on extensions."""
+        """Points earned in extensions (bonus exercises), minus the part of the late penalties that falls on them."""
         left = 0.0
         for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
             earned = sum(e.earned for e in self.exercises if e.module == module)
@@ -247,7 +249,7 @@ class Report(BaseModel):
     def dumps(self) -> str:
         """Return canonical JSON: fields in the order of the schema, an indent of two spaces, a final newline.
 
-        UTF-8 has no bytes for half a surrogate pair, so ``?`` takes its place.
+        Half a surrogate pair in a text becomes ``?``, because UTF-8 has no bytes for it.
         """
         try:
             return self.model_dump_json(indent=2) + "\n"

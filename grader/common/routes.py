@@ -1,4 +1,4 @@
-"""Routes of data from device to device: chains of permutes, where each permute sends on the data of the one before it.
+"""Routes of data from device to device: chains of permutes, where each permute sends the data that the previous sent.
 
 A route follows an array through operations that keep its size (including sums and loops), and through slices of a
 received array. If the array is written into a buffer, and a later operation reads the buffer at the same indices, the
@@ -37,7 +37,7 @@ class Hop:
     """One permute of a route.
 
     Attributes:
-        before: the hop before this hop; None for the first hop.
+        before: the route's previous hop; None for the first hop.
         count: number of hops up to this hop.
         holds: for each device, where the data that it has after this hop started: the number of a device; None for
             zeros.
@@ -85,8 +85,8 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for every device, the number of the device where its part of the value started.
-        hop: the last hop that brought the value; None if the value never moved.
+        sources: for every device, the number of the device from which the data of its part of the value came first.
+        hop: the last permute (hop) that moved the value; None if no permute moved the value.
         writes: blocks that were written over the value, oldest first.
         mixed: True if data of unknown origin was written over the value.
         numbers: for every device, the value as an integer, if the value has one element and is known.
@@ -111,7 +111,8 @@ class _Held:
 class _Write:
     """A block that is written into a buffer.
 
-    The fields are its first indices on each device (None if the device writes nothing), its shape, and facts about it.
+    The fields are the block's first indices on each device (None if the device writes nothing), its shape, and facts
+    about where its data came from.
     """
 
     starts: tuple[Place | None, ...]
@@ -133,7 +134,7 @@ class _RouteWalk:
         self.own = _Held(tuple(range(self.devices)))
 
     def ends(self) -> Iterator[Hop]:
-        """Return the hops that no other hop continues."""
+        """Yield the last hop (permute) of each route: a hop whose data no later hop sends on."""
         inner = {id(hop.before) for hop in self.hops}
         return (hop for hop in self.hops if id(hop) not in inner)
 
@@ -193,7 +194,8 @@ class _RouteWalk:
     def cut(self, op: Operation, brought: list[_Held]) -> _Held:
         """Return facts about the part of a value that ``op`` takes.
 
-        If blocks were written over the value, a route continues only if the part is inside one block or overlaps none.
+        If blocks were written over the value, a route continues only if the part is inside one block or outside all
+        blocks.
         """
         held, shape = brought[0], self.shape(op.results[0])
         if held.whole:

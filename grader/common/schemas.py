@@ -9,7 +9,7 @@ from typing import Any
 def without_uris() -> None:
     """Save two seconds in each process that imports nbformat. Call this function before importing nbformat.
 
-    The function makes imports of ``rfc3987_syntax``, the package that compiles the grammar, fail. Then jsonschema
+    After the call, an import of ``rfc3987_syntax`` (the package that compiles the grammar) fails. Then jsonschema
     treats that package as not installed.
     """
     modules: dict[str, Any] = sys.modules  # type: ignore[assignment]

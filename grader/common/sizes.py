@@ -1,4 +1,4 @@
-"""Sizes that depend on the mesh: axis sizes, products of axis sizes, and multiples of such products."""
+"""Sizes of dimensions that depend on the mesh: axis sizes, products of axis sizes, and multiples of such products."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-If the two calls give a dimension different sizes, the size in the small call has a prime factor that identifies the
-dimension. No other dimension's size has this factor, and it is larger than the number of devices. So the prime factors
-of any size in the small program show which dimensions the size is a product of. For example, if dimension T has size 13
-in the small call and 4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors
-does not change.
+The programs come from a small and a large call of one task. If the two calls give a dimension different sizes, the size
+in the small call has a prime factor that identifies the dimension. No other dimension's size has this factor, and the
+factor is larger than the number of devices. So the prime factors of a size in the small program identify the dimensions
+whose sizes multiply to this size. For example, if dimension T has size 13 in the small call and 4,096 in the large
+call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors does not change.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Substitution:
 
     Attributes:
         ratios: by prime number, large size / small size of the dimension or mesh axis that the prime identifies. A size
-            is multiplied by this ratio as many times as it is divisible by the prime.
+            is multiplied by this ratio once for each time that the prime divides the size.
     """
 
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program that corresponds to ``size`` in the small one. It may be a fraction."""
+        """Return the size in the large program that corresponds to ``size`` in the small one, as a fraction."""
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size

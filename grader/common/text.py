@@ -15,7 +15,10 @@ PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:
-    """Return a name without control characters: learners choose names, and control characters act on terminals."""
+    """Return a name without control characters.
+
+    Learners choose the names, and a control character can change what a terminal shows.
+    """
     shown = "".join(c if c.isprintable() else "?" for c in name[: LONGEST_NAME + 1])
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 

@@ -1,4 +1,4 @@
-"""Array arguments of a call, with hidden values that the grader draws."""
+"""Array arguments of a call, with hidden values that the grader draws (generates at random)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the keywords in ``related``. Each is the name of
-    another argument of the call, of a static keyword or of a dimension, and ``draw`` gets its value.
+    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the keywords in ``related``. Each keyword is the
+    name of another argument of the call, of a static keyword or of a dimension, and ``draw`` gets the value that this
+    name has in the run.
     """
 
     shape: tuple[int | str, ...]
@@ -55,7 +56,10 @@ class Array:
 
 
 def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return the drawn values in a dtype. Floats may be rounded; no other value may change."""
+    """Return the drawn values in a dtype.
+
+    Floats may be rounded. Raises AuthorError if another value would change.
+    """
     if found.dtype.kind in "OSUMm":
         raise AuthorError(f"the drawn array has dtype {found.dtype}, which is not a type of numbers")
     if found.shape != shape:
@@ -97,8 +101,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
 
     Args:
         draw: a function of a generator and the array's shape. The function may have further parameters without
-            defaults. Each must be named like an earlier argument of the call, a static keyword or a dimension, and gets
-            its value. A parameter ``mesh`` gets the size of every axis. The drawn values may depend on nothing else.
+            defaults. Such a parameter must have the name of an earlier argument of the call, of a static keyword or of
+            a dimension, and gets the value of this argument, keyword or dimension. A parameter ``mesh`` gets the size
+            of every axis. The drawn values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

@@ -39,8 +39,8 @@ class Asks:
         """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
-            params: for each parameter, the values from which the grader draws. The text and the function use the drawn
-                values.
+            params: for each parameter, the possible values. The grader chooses (draws) one of them at random; the
+                question's text and the function use the chosen value.
             title: the label in reports; by default the text's first sentence with a question mark at its end.
         """
         answer = questions.quantity(unit, rtol)
@@ -101,7 +101,8 @@ class Asks:
         """Declare a question that asks for all options that apply; the function returns the list of their keys.
 
         Args:
-            options: as for ``choice``. At least one option applies, and not all options apply.
+            options: texts by key, as for ``choice``. At least one option must apply, and at least one option must not
+                apply.
             partial: whether a wrong list earns a part of the points. The part is (listed right options / all right
                 options) - (listed wrong options / all wrong options).
         """
@@ -145,10 +146,10 @@ class Asks:
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question that asks for a formula; the function returns a string: ``return "2*D/(W*X)"``.
 
-        Two formulas are equal if their values agree at points that the grader draws.
+        Two formulas count as equal if their values are equal at points that the grader chooses at random.
 
         Args:
-            symbols: for each symbol, 3 or more values to draw from.
+            symbols: for each symbol, 3 or more possible values, at which the grader evaluates formulas.
         """
         answer = questions.formula(symbols)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -174,7 +175,8 @@ class Asks:
             columns: the unit of each column.
             rows: names of the rows. The function returns ``{row: {column: number}}``; without rows, ``{column:
                 number}``.
-            partial: whether each right number earns its part of the points. If False, all numbers must be right.
+            partial: whether each right number earns its part of the points. If False, an answer earns points only if
+                all numbers are right.
         """
         answer = questions.table(columns, rows, rtol, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -190,9 +192,9 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with an answer in words. Its points are pending until a person gives them.
+        """Declare a question with an answer in words. The points of an answer are pending until a person gives them.
 
-        The function returns a good answer for the staff to compare with.
+        The function returns a good answer, with which the staff compares a student's answer.
 
         Args:
             rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text. Once a
@@ -216,7 +218,7 @@ class Asks:
         The function returns a description of good code for the staff.
 
         Args:
-            of: the task. Students hand in nothing for this question except the task's code.
+            of: the task. For this question, students submit nothing except the task's code.
             rubric: see ``written``.
         """
         if not isinstance(of, Task):
@@ -245,8 +247,8 @@ class Asks:
 
         Args:
             facts: a function of the question's parameters.
-            published: answers that students could copy from a publication, in the question's unit. No draw of the
-                parameters may have such an answer.
+            published: answers that students could copy from a publication, in the question's unit. The question must
+                not have such an answer for any values of its parameters.
         """
         if not isinstance(question, Question):
             raise AuthorError(f"`scenario` is given {declared.a(question)}, not a question (@exercise.number)")

@@ -58,7 +58,7 @@ def declared_call(
 
 
 def at_sizes(call: Call, meshes: Any, dims: Any, hidden_dims: Any) -> Call:
-    """Return ``call`` with other meshes and sizes. Raises AuthorError if an array does not fit on a mesh."""
+    """Return ``call`` with other meshes and sizes. Raises AuthorError if an array cannot be sharded on a mesh."""
     shown = declared.dims("dims", dims)
     hidden = declared.dims("hidden_dims", hidden_dims) or shown
     _same_names(call.task, "dims", "sizes", "dimensions", shown, hidden)
@@ -163,7 +163,7 @@ def _same_names(
 
 
 def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
-    """Check that each array is drawn only from earlier arguments, static keywords and dimensions."""
+    """Check that each array's function ``draw`` uses only earlier arguments, static keywords and dimensions."""
     before: list[str] = []
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):

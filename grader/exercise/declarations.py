@@ -1,4 +1,4 @@
-"""All declarations except questions: tasks, calls, cases, checks, misconceptions and alternatives."""
+"""All declarations except questions: tasks, calls, cases (argument sets), checks, misconceptions and alternatives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Task:
 
     @property
     def modes(self) -> tuple[bool, ...]:
-        """The values of ``check_vma`` with which the grader wraps a body, in order."""
+        """The values of ``check_vma`` with which the grader wraps the function of a ``body`` task, in order."""
         return (True, False) if self.check_vma == "both" else (bool(self.check_vma),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -52,13 +52,15 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes and keywords that learners can try, and that the command ``grade`` also uses.
-        hidden_dims, hidden_static: sizes and keywords that only ``grade`` uses. In ``hidden_dims``, no two dimensions
-            have equal sizes. If ``hidden_static`` is None, ``grade`` uses ``static``.
-        wrt: arguments to differentiate with respect to.
+        dims, static: sizes of dimensions and keyword arguments of the task that learners can try; the command ``grade``
+            also uses them.
+        hidden_dims, hidden_static: sizes and keyword arguments that only the command ``grade`` uses. In
+            ``hidden_dims``, no two dimensions have equal sizes. If ``hidden_static`` is None, the command ``grade``
+            uses ``static`` instead.
+        wrt: names of the arguments with respect to which the grader differentiates the task.
         cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
             loss with cotangent 1.
-        returns: the tree of the result; None if not declared.
+        returns: the structure (tree) of the result; None if the author declared none.
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice of the program's timeline. The program of a timing call never runs.
         timed: for a timing call, a call of the task with small sizes. The program runs with these small sizes, so that
@@ -86,30 +88,30 @@ class Call:
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """All drawn arrays. The key is the array's name in its tree, such as ``params['w1']``."""
+        """All arrays whose values the grader draws. A key is an array's name in its tree, such as ``params['w1']``."""
         return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
 
     @property
     def results(self) -> list[CallResult] | None:
-        """The arrays of the result, in order; None if the number of arrays is not declared."""
+        """The arrays of the result, in order; None if the author did not declare how many arrays there are."""
         if self.returns is None:
             return [CallResult("")] if self.wrt else None
         return flat(self.returns)
 
     @property
     def names(self) -> Any:
-        """The tree of the result with the name of each array; None if the result is not declared."""
+        """The declared tree of the result, with the name of each array; None if the author declared no tree."""
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
     @property
     def arrays_due(self) -> int | None:
-        """Number of arrays that a program returns, as results and gradients; None if the result is not declared."""
+        """Number of arrays that a program returns, as results and gradients; None if the author declared no result."""
         results = self.results
         return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
 
     @property
     def pulled(self) -> list[int]:
-        """Positions of the results that have a cotangent."""
+        """Positions, among the results, of those that have a cotangent."""
         return [i for i, a in enumerate(flat(self.cotangent)) if a is not None]
 
     @property
@@ -123,12 +125,12 @@ class Call:
         return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
 
     def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
-        """Return the static keywords of the hidden inputs or of the public inputs."""
+        """Return the task's static keywords: if ``hidden``, those for hidden inputs, else those for public inputs."""
         return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
     def dtype(self) -> np.dtype | None:
-        """A result's required dtype if its check names no dtype: the dtype of the arguments of highest ``_rank``.
+        """A result's required dtype if its check names none: the dtype of the call's arguments of highest ``_rank``.
 
         None if the arguments of highest rank have several dtypes, for example float32 and bfloat16.
         """
@@ -145,9 +147,10 @@ def _rank(dtype: np.dtype) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``).
+    """Argument sets (cases) for a plain function: a few public ones, and many hidden ones, drawn by ``hidden(rng)``.
 
-    ``expected`` holds the encoded outcomes of the public sets, for learners' files, which lack the reference solution.
+    ``expected`` has the encoded outcomes (values or errors) of the public argument sets. Learners' files need them,
+    because these files lack the reference solution.
     """
 
     task: Task
@@ -158,7 +161,7 @@ class Cases:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One judged property. ``label`` (the docstring) is shown to learners.
+    """One judged property of a submission. ``label``, which learners see, is the docstring of ``fn``.
 
     ``fn`` gets one ``Seen`` (what the grader observed) for each of ``calls``, all from one run on one mesh. With
     ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
@@ -185,7 +188,7 @@ class Check:
 
 
 def judged_calls(checks: Iterable[Check]) -> list[Call]:
-    """Return the calls of ``checks``, each once. Cases of plain functions are no calls."""
+    """Return the calls of ``checks``, each once. Cases of plain functions are not calls."""
     return [call for call in dict.fromkeys(call for check in checks for call in check.calls) if isinstance(call, Call)]
 
 
@@ -195,9 +198,9 @@ class Misconception:
 
     The docstring of ``fn`` is the hint.
 
-    ``form_of``: the name of another misconception, if this mistake is a variant of it. ``gives``: a function that takes
-    the arguments of the first check in ``fails``, and raises Failure if this mistake cannot give the program's results.
-    ``breaks``: the rules that this mistake breaks, quoted from the statement.
+    ``form_of``: the name of another misconception, if this mistake is a variant of that misconception. ``gives``: a
+    function that takes the arguments of the first check in ``fails``, and raises Failure if this mistake cannot give
+    the program's results. ``breaks``: the rules that this mistake breaks, quoted from the statement.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Ready-made functions for ``draw=``, along the last axis: ``array("B", "E", draw=draws.one_hot)``."""
+"""Functions for the argument ``draw`` of ``array``, which draw values: ``array("B", "E", draw=draws.one_hot)``."""
 
 from __future__ import annotations
 

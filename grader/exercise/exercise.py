@@ -32,10 +32,10 @@ class Exercise(Asks):
     Args:
         meshes: the default meshes of calls.
         stars: difficulty, 1 to 3.
-        extension: whether the module's total leaves out the exercise's points.
-        hidden_points: points of checks that a learner's file lacks. ``build`` writes the points into the file.
-        figures: for each question, the numbers of the hardware table that its answer uses. ``build`` writes ``figures``
-            into a learner's file, which lacks the answers.
+        extension: whether the exercise's points are a bonus, not part of the module's total.
+        hidden_points: points of checks that a learner's file lacks; the command ``build`` writes this number into it.
+        figures: for each question, the numbers of the hardware table that its answer uses. A learner's file, which
+            lacks the answers, declares ``figures``.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
@@ -93,8 +93,8 @@ class Exercise(Asks):
         """Declare a per-device function; its ``in_specs`` are the specs of the call's arguments.
 
         Args:
-            check_vma: as for ``jax.shard_map``. With "both", the grader judges the function with True and with False.
-            axis_types: as for ``task``.
+            check_vma: as in ``jax.shard_map``. With "both", the grader judges the function with True and with False.
+            axis_types: the type of the mesh axes, as for ``task``.
         """
         types = declared.axis_types(axis_types)
         if not isinstance(check_vma, bool) and check_vma != "both":
@@ -125,7 +125,7 @@ class Exercise(Asks):
         return thing
 
     def helper(self, thing: F) -> F:
-        """Declare a function or class for public checks, which learners get with the checks, not in their file."""
+        """Declare a function or class that public checks use. Learners get it with the checks, not in their file."""
         return thing
 
     # calls and cases
@@ -184,12 +184,12 @@ class Exercise(Asks):
         by operation.
 
         Args:
-            call: the call with the checked values. If a dimension has another size for timing, its size in ``call``
+            call: the call whose values are checked. If a dimension has another size for timing, its size in ``call``
                 needs a prime factor that divides no other size and is larger than the number of devices.
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
-            meshes: if the meshes of ``call`` have too few devices, larger meshes with the same axis names.
-            axes: the slice's axes (0, 1, ...) that each mesh axis covers; by default the first axes that fit.
+            meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
+            axes: the slice's axes (0, 1, ...) that each mesh axis covers; by default the first axes with its size.
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
@@ -240,11 +240,11 @@ class Exercise(Asks):
         after: Check | Sequence[Check] = (),
         every_mesh: bool = False,
     ) -> Callable[[Callable[..., None]], Check]:
-        """Declare a check of one or several calls. The function raises Failure through the functions of ``expect``.
+        """Declare a check of one or several calls. Its function calls functions of ``expect``, which raise Failure.
 
         Args:
             call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
-            after: checks that must pass before this check. A timing call adds the first check of its values.
+            after: checks that must pass before this check. For a timing call, the timed call's first check is added.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))
@@ -274,14 +274,14 @@ class Exercise(Asks):
 
         Args:
             fails: for a task, the checks that this wrong solution must fail.
-            form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and
-                the list of checks. A submission can get the hint only if its failure is that of one variant, or
-                one that all variants have.
+            form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and the
+                list of checks. A submission can get the hint only if its failure equals that of one variant, or the
+                part that all variants' failures share.
             gives: a function with the parameters of the first check in ``fails``. The function raises Failure if this
                 mistake cannot give a program's results. A task that draws random numbers needs ``gives``, because two
                 programs with the same mistake then have different results.
-            breaks: the rules that this mistake breaks, quoted from the statement. ``verify`` requires one misconception
-                for each row under "What is checked".
+            breaks: the rules that this mistake breaks, quoted from the statement. The command ``verify`` requires one
+                misconception for each row under "What is checked".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -364,7 +364,7 @@ class Exercise(Asks):
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
-        """Return the names of the checks in an argument ``after`` or ``fails``."""
+        """Return the names of ``checks``, the argument ``after`` or ``fails`` of a declaration."""
         found = declared.kinds(f"`{word}`", checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:
@@ -372,7 +372,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return, for each timing call, the name of the first check that judges the values of the timed call."""
+        """Return, for each timing call, the name of the first check that judges the values of the call it times."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]

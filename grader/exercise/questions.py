@@ -29,24 +29,26 @@ TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "
 
 @dataclass(frozen=True)
 class Scenario:
-    """The chip, mesh and arrays of a question, for one draw of its parameters.
+    """The chip, mesh and arrays of a question, for one draw (random choice) of the question's parameters.
 
-    ``verify`` checks that the chip, mesh and arrays of every draw can exist.
+    The command ``verify`` checks that the chip, mesh and arrays of every draw can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.
         arrays: (shape, spec) of each array. If the question divides a dimension by the size of a mesh axis, the spec
             shards the dimension over this axis.
-        chip: the chip. The chip must have a slice that fits ``slice``, ``rings`` and ``lines``. If a scenario has no
-            ``slice``, ``rings`` or ``lines``, the chip must have a slice with as many chips as the mesh.
+        chip: the chip. The chip must have a slice with the shape ``slice`` and with axes of the sizes in ``rings`` and
+            ``lines``. If a scenario has no ``slice``, ``rings`` or ``lines``, the chip must have a slice with as many
+            chips as the mesh.
         slice: chips along each axis of the slice, if the question names a slice.
         rings: sizes of axes for which the question or its answer assumes a ring. lines: sizes of axes for which the
             question or its answer assumes a line.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
-        least, most: bounds on the answer, such as the latency of the hops (for a time) or a link's bandwidth (for a
-            rate).
-        branches: if the answer is the longer of two times, the name of the longer time in this draw (see ``larger``).
+        least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``
+            may be a link's bandwidth.
+        branches: if the answer is the longer of two times, the name of the longer time for these parameters (see
+            ``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +76,8 @@ def larger(**named: float) -> str:
 class Quantity:
     """A number.
 
-    ``unit``: the unit of an answer that names no unit. ``rtol``: relative tolerance; if None, the course's tolerance.
+    ``unit``: the unit that an answer has if the student writes none. ``rtol``: relative tolerance; if None, the
+    course's tolerance.
     """
 
     unit: str
@@ -97,7 +100,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Several(Choice):
-    """All options that apply. ``partial``: right options earn a part of the points, and wrong options cost a part."""
+    """All options that apply.
+
+    ``partial``: if True, each right option earns a part of the points, and each wrong option costs a part.
+    """
 
     partial: bool = False
 
@@ -131,7 +137,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Written:
-    """A text for a person to read. ``rubric``: the staff's rules for points, as a text or as items with points."""
+    """A text that a person grades. ``rubric``: the staff's rules for points, as a text or as items with points."""
 
     rubric: str | Mapping[str, tuple[float, str]]
 
@@ -145,7 +151,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Code(Written):
-    """The code of a task, for a person to read. ``task``: the task's name."""
+    """The code of a task, which a person grades. ``task``: the task's name."""
 
     task: str = ""
 
@@ -157,10 +163,11 @@ Answer = Quantity | Spec | Choice | Several | Order | Table | Formula | Written 
 class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
-    ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
-    arrays of a draw. ``published``: answers, in the question's unit, that students could copy from a publication.
-    ``title``: the label; '' for the text's first sentence that ends in a question mark. ``figures``: the numbers of the
-    hardware table that the answer uses; None if the grader can find these numbers by a run of ``fn``.
+    ``usual_rtol``: the course's relative tolerance, used if the author names none. ``scenario`` returns the chip, mesh
+    and arrays for one choice of the parameters (a draw). ``published``: answers, in the question's unit, that students
+    could copy from a publication. ``title``: the label in reports; if '', the label is the text's first sentence that
+    ends in a question mark. ``figures``: the numbers of the hardware table that the answer uses; None if the grader can
+    find these numbers by a run of ``fn``.
     """
 
     name: str
@@ -182,7 +189,7 @@ class Question:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """Return the answer of ``fn``, a function of the author or of a misconception, for a learner's numbers.
+        """Return the answer of ``fn``, the question's or a misconception's function, for a learner's drawn parameters.
 
         For a choice question, ``drawn`` also contains the order of the options, which the function does not get.
         """

@@ -1,4 +1,4 @@
-"""Declared results of a call: a tree of names. A result can become an argument of the next step."""
+"""Declared results of a call: a tree of names. A result can become an argument of the program's next run (step)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.wire.trees import branches, flat, is_tree, leaves, mapped
 
 @dataclass(frozen=True)
 class Like:
-    """A part of the result with the structure of an argument; see ``like``."""
+    """A part of the declared result that has the structure of an argument; the function ``like`` makes it."""
 
     argument: str
     name: str

@@ -1,4 +1,7 @@
-"""Check a program's timeline, which the clock calculates. docs/clock.md lists the clock's assumptions."""
+"""Check a program's timeline (when each operation runs).
+
+The clock, a model of time on a chip, calculates the timeline. docs/clock.md lists the clock's assumptions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from grader.wire.operations import KINDS, Operations
 
 @dataclass(frozen=True)
 class _TimelineKey:
-    """Key of a timeline: the program's id, and its slice, axes and profile."""
+    """Key of a timeline in the cache: the program's Python id, and the timeline's slice, axes and profile."""
 
     program: int
     on: str
@@ -34,7 +37,7 @@ class _Kept:
         self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline, from the cache if possible. Raises the errors of ``timeline``."""
+        """Return a program's timeline, from the cache if possible. Raises the errors that ``timeline`` raises."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -63,11 +66,11 @@ def laid_out(
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str | None = None,
 ) -> Timeline:
-    """Return a program's timeline, on the slice ``on`` or else on the slice of its timing call.
+    """Return a program's timeline on the slice ``on``, or if ``on`` is None, on the slice of its timing call.
 
     Raises:
         Failure: the program is too large, or has parts that only a compiler can interpret.
-        ValueError: no slice is named, or the mesh does not fit on the slice.
+        ValueError: no slice is named, or no axes of the slice have the sizes of the mesh's axes.
     """
     if on is None and timing is None:
         raise ValueError('name the slice, as in on="v5e:2x4": only exercise.timing says on which chips a program runs')
@@ -84,22 +87,23 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check that a step saves at least the share ``at_least`` of the time that overlap could save.
+    """Check that a step (one run) saves at least the share ``at_least`` of the time that overlap could save.
 
-    The overlap is that of compute with collectives of one kind. Without overlap, a step takes the time ``work`` plus
-    the time for which the collectives occupy their busiest link. With full overlap, a step takes only the longer of
-    these two times. Only the step's time decides. So if two programs have equal collectives on equal links, the
-    slower program never saves more. Use ``expect_flops`` to check that the program does all its matmuls. Additional
-    collectives can raise the saved share, so limit them with ``expect_collectives`` or ``expect_traffic``.
+    Here, overlap means that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
+    takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
+    takes only the longer of these two times. Only the step's time decides whether the check passes. So if two programs
+    have equal collectives on equal links, the slower program never saves more time. Use ``expect_flops`` to check that
+    the program does all its matmuls. Additional collectives can raise the saved share, so limit them with
+    ``expect_collectives`` or ``expect_traffic``.
 
     If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step's time has two parts: the
     clock's time of the program's kernels, and the time for which the core waits in the compiler's order of operations.
-    Collectives of a kind that never overlaps with compute on this chip are judged by the clock alone. With
-    ``profile="ideal"``, the clock overlaps even collectives of such a kind.
+    If collectives of ``kind`` never overlap with compute on this chip, the clock's timeline decides alone. With
+    ``profile="ideal"``, the clock lets even such collectives overlap.
 
     Args:
         kind: a kind of collective, such as "permute".
-        at_least: the smallest share of the possible saving that passes, more than 0 and at most 1.
+        at_least: the smallest saved share with which the check passes, more than 0 and at most 1.
         work: seconds that any right program needs for everything except collectives of ``kind``: for kernels, and for
             collectives of other kinds that cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.
@@ -166,7 +170,7 @@ def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
 
 
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
-    """Check that a step takes at most ``at_most`` seconds, on the slice ``on`` or on the slice of the timing call."""
+    """Check that a step takes at most ``at_most`` seconds on the slice ``on``; by default the timing call's slice."""
     line = seen.clock(on=on)
     seen.spent.append(BudgetUse("expect_step_time", line.step / 1e12, at_most))
     if seen.measuring or line.step <= at_most * 1e12:
@@ -184,7 +188,7 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs, and that at most the share ``at_most`` of their FLOPs is not useful.
+    """Check that the devices do all useful FLOPs, and that at most the share ``at_most`` of all FLOPs is not useful.
 
     In an SPMD program, every device computes in every tick (round) of a pipeline. So a pipeline's bubble is not idle
     time, but FLOPs whose results are discarded. As in ``expect_flops``, matmuls and all other arithmetic have separate

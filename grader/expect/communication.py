@@ -23,9 +23,9 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
     Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
     of runs, over all rounds of loops. On every path through conditionals, the collectives must not run more often than
-    this number, and those that matter (see ``mattering``) must not run less often. Collectives over axes of size 1 move
-    nothing and do not count. Each group must hold all devices along its axes; a collective with smaller groups, such as
-    pairs, counts as a different collective.
+    this number, and those that matter (whose values change a result, see ``mattering``) must not run less often.
+    Collectives over axes of size 1 send no data and do not count. Each group of a collective must contain all devices
+    along the axes; a collective with smaller groups, such as pairs, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -48,13 +48,13 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
 
 def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float]) -> None:
-    """Check that only the named collectives run, each at most as often as its number says.
+    """Check that only the named collectives run, each at most as often as the given number.
 
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are counts, or budgets such as ``between(right, wrong, at=count)``, which also say how many collectives a
-    right program and a wrong program need.
+    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``. A budget also says
+    how many collectives a right program and a wrong program need.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -74,7 +74,7 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record each collective's largest number of runs, or its smallest number if the largest equals the budget."""
+    """Record how often each collective runs at most; if this equals the budget, record how often it runs at least."""
     for kind, budget in budgets.items():
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names
@@ -110,7 +110,10 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
-    """Check that enough collectives matter: changing the values of such a collective changes a result of the task."""
+    """Check that enough collectives matter.
+
+    A collective matters if changing its values changes a result of the task.
+    """
     matters = collectives_that_matter(seen)
     for key, count in want.items():
         done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))
@@ -154,13 +157,13 @@ def expect_only(seen: Seen, *kinds: str) -> None:
 
 
 def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float = 0, axis: Axes = None) -> None:
-    """Check that no device sends more than ``at_most`` bytes (over ``axis``, or in total), on any path.
+    """Check that no device sends more than ``at_most`` bytes on any path: along ``axis`` if given, else in total.
 
     Args:
         at_most: bytes; None for no budget.
         at_least: bytes that each device must send, on every path, by collectives that matter (see ``mattering``).
-        axis: a collective counts for each axis that one of its groups crosses, even if the group does not span the
-            axis. With a tuple of axes, a collective counts once if it crosses one of them.
+        axis: count only collectives with a group that crosses this axis, even if the group does not contain all devices
+            along the axis. With a tuple of axes, a collective counts once if it crosses one or more of them.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_traffic: say at_most=... or at_least=...")

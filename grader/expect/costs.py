@@ -22,13 +22,14 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     """Check the memory per device, in bytes.
 
     Args:
-        at_most: the budget in bytes, ``between(right, wrong)`` of what a right and a wrong program need. The command
-            ``verify`` reports a budget in any other form as a problem.
+        at_most: the budget in bytes: ``between(right, wrong)``, with the bytes that a right and a wrong program need.
+            The command ``verify`` reports a budget in any other form as a problem.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
             results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
             operations run at the times in a timing call's timeline, where a collective's result takes memory from the
             collective's start.
-        arguments: False leaves out the arguments, which every program holds. XLA's number never includes arguments.
+        arguments: False to leave out the bytes of the arguments, which every program needs. XLA's number never includes
+            arguments.
     """
     if by not in get_args(Reckoner):
         raise ValueError(f"by={by!r} is unknown: write one of {', '.join(get_args(Reckoner))}")

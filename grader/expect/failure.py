@@ -15,9 +15,10 @@ class Compared:
 
     Attributes:
         held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
-        good: masks of the right values.
+        good: for each device, the mask of the right values.
         bound: largest allowed error.
-        informative: masks of the values to use in the search for the mistake's cause; None for all values.
+        informative: for each device, the mask of the values to use in the search for the mistake's cause; None for all
+            values.
     """
 
     held: Sequence[np.ndarray]
@@ -33,18 +34,18 @@ class Failure(Exception):
     Attributes:
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data that the report shows (None if there is nothing to show).
-        where: device, index or source line.
+        where: the device, array index or source line where the check failed.
         staff: one line for staff only, such as the arguments. If learners never see the inputs, only the command
             ``shardlings appeal`` shows the line.
         layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
         values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
             public checks on public data.
-        wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
+        wrong: the devices to mark as wrong in the picture of the learner's layout; empty if all devices are wrong.
         compared: for checks of values, the compared values. Results and reports never contain them.
-        spread: used to decide whether two failures show one mistake. If their numbers differ by more than this fraction
-            of the larger number, they do not.
-        of: the name of the result, or the part of the program that a budget counts, such as "over x in the backward
-            pass". Two failures with different ``of`` do not show one mistake.
+        spread: used to decide whether two failures show one mistake. If the numbers of the two failures differ by more
+            than this fraction of the larger number, the failures do not show one mistake.
+        of: the name of the result that failed, or the part of the program that a budget limits, such as "over x in the
+            backward pass". Two failures with different ``of`` do not show one mistake.
         others: the failures of other results, if one comparison checked several results.
     """
 

@@ -1,7 +1,8 @@
 """Find the operations that matter: an operation matters if changing its results changes a result of the task.
 
-Checks that require operations count only operations that matter. A timing call does not run: its operations matter if
-they matter in the call that it times. If no run is possible, an operation matters if a result depends on it.
+Checks that require operations count only operations that matter. The program of a timing call never runs. Its
+operations matter if they matter in the small call that runs in its place. If no run is possible, an operation counts as
+one that matters if a result depends on it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
 
 
 class CannotSay(Exception):
-    """The grader failed while it ran a program with changed operations, so it cannot say which operations matter."""
+    """The grader failed while it ran a program with changed operations, so it does not know which operations matter."""
 
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
@@ -67,7 +68,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 
 def idle_note(seen: Seen) -> str:
-    """Return text with the line of the first matmul that does not count, and the reason; '' if all matmuls count."""
+    """Return text with the line of the first matmul that does not matter, and the reason; '' if all matmuls matter."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return ""
@@ -86,7 +87,7 @@ def place_of(op: Operation) -> str:
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
     """Return the FLOPs of matmuls over all paths and rounds of loops.
 
-    ``chosen``: the matmuls that count, as indices in the order of ``walk``; None for all matmuls.
+    ``chosen``: the matmuls to include, as indices in the order of ``walk``; None for all matmuls.
     """
     numbers = {id(op): n for n, op in enumerate(program.walk())}
 

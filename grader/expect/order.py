@@ -18,11 +18,11 @@ MAX_PAIRS = 1_000_000
 
 
 def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Literal["any", "same"] = "any") -> None:
-    """Check that no operation ``what`` waits for an operation ``on``, on any path through conditionals.
+    """Check that no operation named ``what`` waits for one named ``on``, on any path through conditionals.
 
     ``expect_not_waiting(seen, "permute", on="matmul")`` checks that no permute waits for a matmul. With
-    ``rounds="same"``, only operations ``on`` in the same round of the innermost loop count, so an operation ``what``
-    may wait for matmuls of earlier rounds.
+    ``rounds="same"``, the check looks only for waits inside one round of the innermost loop. An operation may then wait
+    for matmuls of earlier rounds.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, on)
@@ -35,11 +35,11 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 
 
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
-    """Check that every operation ``what`` can run at the same time as an operation ``of``.
+    """Check that every operation named ``what`` can run at the same time as an operation named ``of``.
 
-    Both operations must be in the same round of the same loop, and neither may wait for the other.
-    ``expect_beside(seen, "permute")`` checks that a ring can overlap its permutes with matmuls. The operation named
-    ``of`` must be one that matters (``mattering``).
+    The two operations must be in one round of one loop, and neither operation may wait for the other.
+    ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. The
+    operation named ``of`` must be one that matters (``mattering``).
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
@@ -108,7 +108,7 @@ def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
 
 
 def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
-    """Return a description such as ``permute of float32[16, 24] over x in line 7``."""
+    """Describe an operation in words such as ``permute of float32[16, 24] over x in line 7``."""
     op = graph.places[number].op
     arrays = [graph.program.values[v] for v in op.operands[:1]]
     about = op.communication

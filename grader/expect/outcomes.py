@@ -16,13 +16,16 @@ SHOWN = 300  # longest value that a message shows, in characters
 
 
 def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
-    """Check that, for every argument set in ``where``, the function returned the same value or raised the same error as
-    the reference.
+    """Check the outcomes of a plain function against the reference.
+
+    For every argument set that ``where`` selects, the learner's function must return the reference's value or raise its
+    error.
 
     If learners may not see the arguments, the failure's reason does not name them.
 
     Args:
-        where: ``where(args) -> bool`` selects cases.
+        where: a function ``where(args) -> bool``, which selects the cases (argument sets) to compare; None for all
+            cases.
         rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Some values of different
             types are equal, such as a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
         ints: if True, 3.0 does not equal 3, as in a shape. The bounds of a slice are always ints.
@@ -56,7 +59,7 @@ def _at_line(outcome: Outcome) -> str:
 
 
 def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
-    """Return True if both functions returned equal values, or raised errors of one kind."""
+    """Return True if the function returned the wanted value, or raised the wanted error or a subclass of it."""
     if want.error or got.error:
         return want.error is not None and want.error in (got.error, *got.kinds)
     return _same(got.value, want.value, rtol, ints)
@@ -113,7 +116,7 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    """Return start, stop and step, with Python's defaults filled in."""
+    """Return a slice's start, stop and step, with Python's defaults in place of None."""
     step = 1 if part.step is None else part.step
     return 0 if part.start is None and step == 1 else part.start, part.stop, step
 

@@ -1,4 +1,4 @@
-"""Check the layout of results, and that the learner's shard_map, not the compiler, divides the arithmetic."""
+"""Check the layout of results, and that arithmetic is divided among devices by shard_map, not by the compiler."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 
 
 def expect_shard_map(seen: Seen) -> None:
-    """Check that the arithmetic is in the body of ``jax.shard_map``, where the learner, not the compiler, divides it.
+    """Check that the arithmetic is in the body of ``jax.shard_map``, so that the learner divides it among devices.
 
-    Outside the body, a program may spend one operation per element of its arguments and results: to scale a result, add
-    two arrays or take a mean. An operation does not count if it computes without the task's data, or if no result
-    depends on it.
+    Outside the body, a program may do one arithmetic operation per element of its arguments and results, for example to
+    scale a result, add two arrays or take a mean. An operation is ignored if none of its operands depends on the task's
+    arguments, or if no result depends on it.
     """
     if not seen.mapped:
         raise Failure(

@@ -19,7 +19,7 @@ def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, pre
     Raises:
         Failure: the failure of the first leaf that fails, with the leaf's name; ``others`` has the failures of other
             leaves.
-        ValueError: the trees' structures differ, which is the check's mistake.
+        ValueError: ``got`` and ``want`` have different structures, which is a mistake of the check's author.
     """
     failures: list[Failure] = []
     for one, wanted in _pairs(got, want, prefix):
@@ -43,6 +43,9 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Return True if this tree has the structure that its call declares. Results in other trees have no names."""
+    """Return True if all results in this tree have names.
+
+    Results have names only if their call declares the structure of its results.
+    """
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

@@ -38,10 +38,11 @@ def expect_close(
     terms: devices accumulate in float32, and round to 16 bits only in sums over devices. The bound never depends on the
     returned values.
 
-    Real devices may round matmul operands more coarsely than the expected dtype (``Sharded.factors``). The errors of
-    rounded operands grow as fast as the sum, so the bound is at least FACTORS times the operands' epsilon, for any
-    number of terms. One matmul has an error of half an epsilon; a chain of a few matmuls has an error of up to three
-    epsilons. If the error exceeds the bound, the grader decides by a second run with float32 matmuls.
+    Real devices may round matmul operands more coarsely than the expected dtype (``Sharded.factors``). The errors from
+    rounded operands grow as fast as the sum. So, relative to the largest value, the bound is at least FACTORS times the
+    operands' epsilon, for any number of terms. One matmul has an error of half an epsilon of the operands; a chain of a
+    few matmuls has an error of up to three epsilons. If the error exceeds the bound on real devices, the verdict comes
+    from a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.
@@ -133,8 +134,11 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Describe a wrong shape. If the task is the body of a ``shard_map``, describe the shape that each device returns,
-    before ``out_specs`` applies."""
+    """Describe a wrong shape.
+
+    If the task is the body of a ``shard_map``, describe the shape that each device returns, before ``out_specs``
+    applies.
+    """
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
@@ -148,8 +152,9 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device with wrong values. If some devices have right values, the failure shows the
-    layout.
+    """Raise Failure for the first device with wrong values.
+
+    If some devices have right values, the failure shows the layout.
 
     Args:
         want: the reference as float64 or complex128.

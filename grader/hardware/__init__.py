@@ -1,4 +1,4 @@
-"""Hardware figures and formulas for authors: a fixed table of chips, times of collectives, and rooflines.
+"""Hardware figures and formulas for authors: a fixed table of chips, formulas for times of collectives, and rooflines.
 
 All values are in bytes, seconds, bytes per second and FLOP per second.
 """

@@ -50,7 +50,7 @@ _READ: ContextVar[set[str] | None] = ContextVar("_READ", default=None)
 
 @contextmanager
 def reading() -> Iterator[set[str]]:
-    """Yield a set. During the block, each read of a figure (``ici``, ``bf16``, ``hop``) adds its name to the set."""
+    """Yield a set. Inside the block, each read of a figure (such as ``ici``) adds the figure's name to the set."""
     token = _READ.set(read := set())
     try:
         yield read
@@ -59,7 +59,7 @@ def reading() -> Iterator[set[str]]:
 
 
 def is_read(figure: str) -> None:
-    """Add a figure's name to the set that ``reading`` yielded. Outside of a ``reading`` block, do nothing."""
+    """Add a figure's name to the set that ``reading`` yielded. Outside of a ``with reading()`` block, do nothing."""
     if (read := _READ.get()) is not None:
         read.add(figure)
 
@@ -81,10 +81,11 @@ class Chip(Row):
         hbm: size of the HBM, bytes. hbm_bw: its bandwidth, bytes/s.
         bf16, int8: peak rates of dense matmuls, FLOP/s and OP/s. On the chip 7x, fp8 has the same rate as int8.
         ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
-        pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
-        wrap_whole: the one axis size, in chips, with which an axis wraps around; None if ``wrap_cube`` decides.
-        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if its
-            size is a multiple of the side. None if ``wrap_whole`` decides.
+        pcie: bytes/s between host and chip. dcn: bytes/s of the data-centre network for each chip.
+        wrap_whole: the only size of an axis, in chips, at which the axis wraps around (is a ring); None if
+            ``wrap_cube`` decides.
+        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if the
+            axis's size is a multiple of the cube's side. None if ``wrap_whole`` decides.
         source: title of the publication with these numbers. date: the publication's date.
     """
 
@@ -189,7 +190,7 @@ GPUS: dict[str, Gpu] = {
 
 
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
-    """Return the row of the hardware table with this name ("v5e", "TPU v5e", "h100"). If ``chip`` is a row, return it.
+    """Return the hardware table's row of this name ("v5e", "TPU v5e", "h100"). If ``chip`` is a row, return the row.
 
     Raises:
         ValueError: the table has no such row. The message suggests the nearest name.
@@ -205,7 +206,7 @@ def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
 
 
 def tpu(chip: str | Chip) -> Chip:
-    """Return the row of a TPU, by name or unchanged. Raises ValueError for a GPU, which has no torus."""
+    """Return the row of a TPU, given by its name or as a row. Raises ValueError for a GPU, which has no torus."""
     row = lookup(chip)
     if not isinstance(row, Chip):
         raise ValueError(f"{row.name} is a GPU: it has a switch, not a torus")

@@ -14,13 +14,13 @@ class Core:
 
     Attributes:
         hz: clock rate, cycles per second.
-        units: number of matrix units in the chip.
+        units: number of matrix units in all cores of the chip.
         side: a matrix unit makes ``side`` x ``side`` multiplications in a cycle.
         libtpu: libtpu's name of the chip.
-        options: options for libtpu, with which it treats a chip as one device.
+        options: options for libtpu (the TPU compiler), with which libtpu treats a chip as one device.
         source: the publication that gives ``hz``, or how ``hz`` was computed.
-        devices: number of JAX devices in one chip. It is 2 if each of the chip's two cores is a device with half of
-            the chip's rates, else 1.
+        devices: number of JAX devices in one chip. The number is 2 if each of the chip's two cores is a device with
+            half of the chip's rates, else 1.
         between: bytes/s from one device of a chip to the other device; 0 if a chip is one device.
     """
 
@@ -78,7 +78,7 @@ def core_of(chip: str | Chip) -> Core:
 def core_row(chip: Chip) -> Chip:
     """Return a row of the hardware table for one JAX device of a chip.
 
-    Its memory, rates and bandwidths are those of the chip, divided by the chip's number of devices.
+    The memory, rates and bandwidths in the row are those of the chip, divided by the chip's number of devices.
     """
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")
@@ -86,7 +86,7 @@ def core_row(chip: Chip) -> Chip:
 
 
 def slice_name(text: str) -> str:
-    """Return a slice's name in which the chip has its name in the hardware table: ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
+    """Return a slice's name with the chip's name in the hardware table: ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
 
     Raises ValueError for unknown chips.
     """

@@ -1,4 +1,4 @@
-"""Rooflines: the times of arithmetic and of memory traffic at peak rates, and where these times are equal.
+"""Rooflines: the times of arithmetic and of memory traffic at peak rates, and the intensity that makes them equal.
 
 An arithmetic intensity is a number of FLOPs per byte.
 """
@@ -47,9 +47,9 @@ def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 def link_intensity(chip: str | Chip | Gpu) -> float:
     """Return the number of bf16 FLOPs per communicated byte above which compute takes longer than a collective.
 
-    Then the collective can overlap fully with the compute. On a TPU ring, this number is the peak FLOP/s divided by a
-    link's both-way bandwidth W (2550 on v5p). On a GPU, it is the peak FLOP/s divided by the bandwidth from the GPU
-    into its switch (2200 on H100).
+    Above this number, the collective can overlap fully with the compute. On a TPU ring, this number is the peak FLOP/s
+    divided by a link's both-way bandwidth W (2550 on v5p). On a GPU, it is the peak FLOP/s divided by the bandwidth
+    from the GPU into its switch (2200 on H100).
 
     Source: How To Scale Your Model, 'How to Parallelize a Transformer for Training'.
     """

@@ -29,8 +29,8 @@ def hop_time() -> float:
 def latency(n: int | Sequence[int], topology: str = "ring") -> float:
     """Return the seconds of an all-gather or reduce-scatter of almost no data over ``n`` devices: 1 µs per hop.
 
-    An all-reduce takes twice as long. The time of a collective is the maximum of its latency and its bandwidth time
-    (such as ``all_gather_time``), never their sum.
+    The latency of an all-reduce is twice as long. The time of a collective is the maximum of its latency and its
+    bandwidth time (such as ``all_gather_time``), never their sum.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
@@ -63,9 +63,10 @@ def all_gather_time(
     Args:
         bytes: V, the size of the whole array, not sharded over the ``n`` devices.
         n: number of devices that communicate, the product of the sizes of their mesh axes.
-        axes: number of mesh axes used at once. The time is divided by ``axes``, because each axis has its own links.
-            Parts of the array are gathered along the axes in different orders, so that all links are equally busy. Even
-            with axes of unequal sizes, an all-gather can take as little time as the model "exact" gives.
+        axes: number of mesh axes along which the devices communicate at once. The time is divided by ``axes``, because
+            each axis has its own links. Parts of the array are gathered along the axes in different orders, so that all
+            links are equally busy. Even with axes of unequal sizes, an all-gather can take as little time as the model
+            "exact" gives.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """
@@ -84,9 +85,10 @@ def reduce_scatter_time(
 ) -> float:
     """Return the seconds to reduce-scatter an array of ``bytes`` over ``n`` devices, without latency.
 
-    Before, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an all-gather, because
-    partial sums, each as large as a shard, travel the all-gather's routes backwards. Arguments, models and source are
-    as in ``all_gather_time``.
+    Before the reduce-scatter, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an
+    all-gather, because the reduce-scatter sends partial sums, each as large as a shard, along the all-gather's routes
+    in the reverse direction. The arguments, the models "book" and "exact", and the source are as in
+    ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -106,7 +108,7 @@ def all_reduce_time(
     Args:
         sharp: True if the switch adds the arrays (SHARP), so that devices send them only once; only for "switch".
 
-    All other arguments, the models and the source are as in ``all_gather_time``.
+    All other arguments, the models "book" and "exact", and the source are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
         raise ValueError(f"only a switch can add in the network (SHARP); topology is {topology!r}")
@@ -127,7 +129,7 @@ def all_to_all_time(
 ) -> float:
     """Return the seconds for an all-to-all of an array of ``bytes``, without latency.
 
-    Each device sends V/N² bytes to each device.
+    Each device sends V/N² bytes to each other device.
 
     A ring takes V/(4·W). For an even N, this time is exact: each device sends half of the data for the opposite device
         in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
@@ -188,7 +190,7 @@ def _model(model: str) -> None:
 
 
 def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
-    """Return the bytes/s that one device can send: over one one-way link per axis of a TPU, or into a GPU's switch."""
+    """Return the bytes/s that one device can send: on a TPU over one link per axis, on a GPU into its switch."""
     check_topology(topology)
     row = lookup(chip)
     if isinstance(row, Gpu):

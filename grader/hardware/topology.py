@@ -1,4 +1,4 @@
-"""Slices of a torus: which slices are available, which axes wrap around, and how many hops a shard travels."""
+"""Slices of a torus of chips: which slices exist, which axes wrap around, and over how many hops a shard travels."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
 def slice_problem(
     chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
 ) -> str:
-    """Return the reason why no slice of this chip meets the conditions in the arguments; '' if a slice meets them.
+    """Return the reason why no slice of this chip has the given shape, count and axes; '' if a slice has them.
 
     Args:
         shape: chips along each axis of the slice, in any order.
@@ -118,7 +118,7 @@ def _chips(count: int) -> str:
 
 
 def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
-    """Return True if a slice has a separate axis for each given size: a ring for ``rings``, a line for ``lines``."""
+    """Return True if a slice has a separate axis for each size in ``rings`` (wrapping) and ``lines`` (not wrapping)."""
     left = Counter(shape)
     left.subtract([*rings, *lines])
     return (
@@ -129,10 +129,10 @@ def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int]
 
 
 def hops(n: int | Sequence[int], topology: str = "ring") -> int:
-    """Return the number of hops of the longest route that a shard takes in a collective over N devices.
+    """Return the number of hops (links) of the longest route that a shard takes in a collective over N devices.
 
     The number is ⌊N/2⌋ on a ring, N-1 on a one-way ring or a line, and 1 through a switch. If ``n`` has the sizes of
-    several axes, the route crosses all axes, so the result is the sum of their hops.
+    several axes, the route crosses all axes, so the result is the sum of the axes' numbers of hops.
     """
     check_topology(topology)
     if not isinstance(n, int):

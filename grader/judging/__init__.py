@@ -1,4 +1,4 @@
-"""Judge submissions: turn an exercise and the observations of a submission into results, each with a reason.
+"""Judge submissions: turn the observations of a submission into results for checks and questions, each with a reason.
 
-This package gets data that came from a submission, and never runs learner code. The package must not import JAX.
+This package reads data that a submission's run produced. It never runs learner code. The package must not import JAX.
 """

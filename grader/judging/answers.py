@@ -1,7 +1,7 @@
-"""Questions: draw a learner's parameters, print the text, and judge the answer.
+"""Questions: choose a learner's parameters at random, print the question's text, and judge the learner's answer.
 
-A *variant* of a question is the question with one choice of its parameters. A verdict says that an answer is right, is
-the answer of a known misconception, or is wrong. A verdict never reveals the right answer.
+A *variant* of a question is the question with one choice of its parameters. A verdict says that an answer is right,
+that it is the wrong answer of a known misconception, or that it is wrong. A verdict never reveals the right answer.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ TELLING = ("number", "table")
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Draw one variant of a question and, for a choice, the order of its options.
+    """Choose at random (draw) one variant of a question and, if the answer is a choice, the order of its options.
 
-    SHA-256 over (seed, question name, student) decides the draw, so the draw is equal in every process and on every
-    platform. A student's draw changes only if the seed, the question's name, or its possible parameters change.
+    SHA-256 over (seed, question name, student) decides this random choice, so its outcome is equal in every process and
+    on every platform. The outcome for a student changes only if the seed, the question's name, or the question's
+    possible parameters change.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -58,12 +59,12 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 class OfAClass:
     """A question's drawn parameters for each student of a class.
 
-    The class finds the other students for whom a student's wrong answer would be right. Students with equal parameters
-    form a group, so an answer is compared once per group, not once per student.
+    An object finds the other students for whom a student's wrong answer would be right. Students with equal parameters
+    form a group, so an answer is compared with one right answer per group, not with one per student.
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
-        """Group the students by drawn parameters. Right answers are computed later, when they are needed.
+        """Group the students by drawn parameters. The groups' right answers are computed later, when needed.
 
         Args:
             params: drawn parameters by student.
@@ -137,7 +138,7 @@ def render_text(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def _flowing(paragraph: str) -> str:
-    """Join a paragraph's lines into one line, so that the display can wrap it. Lists, tables and code do not change."""
+    """Join a paragraph's lines into one line, so that the display can wrap it. Do not change lists, tables and code."""
     lines = paragraph.splitlines()
     return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
@@ -145,8 +146,8 @@ def _flowing(paragraph: str) -> str:
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question as a learner sees it.
 
-    It has the question's text and a description of how to answer. If the question has a time model, or parameters that
-    are chips, the model and the chips' rows of the hardware table follow.
+    It has the question's text and a description of how to answer. If the question has a time model, the model follows.
+    If parameters are chips, the chips' rows of the hardware table follow.
     """
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:
@@ -165,9 +166,9 @@ def names_a_chip(question: Question) -> bool:
 def figures_of(question: Question) -> frozenset[str]:
     """Return the figures (columns) of the hardware table that one needs to compute the answer.
 
-    The exercise files of learners lack the author's function, so the question declares the figures there. Otherwise,
-    return the figures that the author's function reads for at least one variant of the question. If the function
-    fails, return all figures; the command ``verify`` reports the error.
+    In a learner's exercise file, which lacks the author's function, the question itself declares the figures. In the
+    author's file, the result is the figures that the author's function reads for at least one variant of the question.
+    If the author's function fails, return all figures; the command ``verify`` reports the error.
     """
     if question.figures is not None:
         return frozenset(question.figures)
@@ -204,7 +205,10 @@ def kind_name(question: Question) -> QuestionKind:
 
 
 def heading(question: Question) -> str:
-    """Return the form of the answer in a few words, equal for all students: ``us``, ``a PartitionSpec``."""
+    """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``.
+
+    All students see equal words.
+    """
     return KINDS[type(question.answer)].heading(question.answer)
 
 
@@ -282,7 +286,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
-    """Return the fields of a result for an answer that a person must grade."""
+    """Return the fields of the ``Result`` for an answer that a person must grade."""
     assert isinstance(answer, Written)
     reason = BY_A_PERSON + (
         f"; only the first {MAX_TEXT} characters of the answer were read" if len(raw) >= MAX_TEXT else ""
@@ -294,9 +298,10 @@ def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without comparing it with the right answer, so that a student sees how the grader reads it.
+    """Read an answer without comparing it with the right answer; the result shows how the grader read the answer.
 
-    The result's status is ``failed`` if the answer cannot be read or is wrong for every variant, else ``blocked``.
+    The result's status is ``failed`` if the answer cannot be read or is wrong for every variant of the question.
+    Otherwise it is ``blocked``, which means not judged.
     """
     kind = kind_of(question, params)
     result = functools.partial(
@@ -330,9 +335,9 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If the answers of some misconceptions count as equal to ``given``, return the one whose answer is nearest.
-    Otherwise, return the misconceptions whose answers equal all wrong parts of ``given``, such as all wrong numbers in
-    a table; [] if there are too many of them.
+    If the answers of some misconceptions count as equal to ``given``, return only the misconception whose answer is
+    nearest to ``given``. Otherwise, return the misconceptions whose answers equal all wrong parts of ``given``, such as
+    all wrong numbers in a table; [] if too many misconceptions have such answers.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []

@@ -1,6 +1,7 @@
-"""Judge checks: turn what a submission returned into a result for each check.
+"""Judge checks: turn the values and facts from a submission's run into a result for each check.
 
-An *ask* is one request to a submission. A *finding* is what came back for an ask, such as an observation or a fault.
+An *ask* is one request to a submission. A *finding* is the response to an ask: an observation (facts and values), a
+function's outcomes, or a fault (an error).
 """
 
 from __future__ import annotations
@@ -73,9 +74,10 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """The answers to those asks (requests to a submission) that one run of a check looks at together.
+    """The answers to those asks (requests to a submission) that one run of a check's function looks at together.
 
-    There is one answer for each call of the check. If the check compares meshes, there is one for each call and mesh.
+    There is one answer for each call of the check. If the check compares meshes, there is one answer for each call and
+    mesh.
     """
 
     check: Check
@@ -87,9 +89,11 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request to the submission). All answers' asks have equal ``secret`` and ``hidden``.
+        """The first answer's ask (request to the submission).
 
-        If the task is tried with several values of ``check_vma``, the asks also have equal ``check_vma``.
+        The asks of all answers agree in ``secret`` and ``hidden``.
+
+        If the task is tried with several values of ``check_vma``, the asks also agree in ``check_vma``.
         """
         return self.answers[0][0].ask
 
@@ -111,8 +115,8 @@ class Together:
 def together(check: Check, answered: list[Answered]) -> list[Together]:
     """Return the groups of answers that a check looks at together, in the order of the asks (requests to a submission).
 
-    If a check has several calls, a group has answers to all of them, and the answers' asks have equal settings, such as
-    the mesh. If one of the calls was not asked, for example because learners cannot try it, the result is [].
+    If a check has several calls, a group has an answer for each call, and the answers' asks have equal settings, such
+    as the mesh. If one of the calls was not asked, for example because learners cannot try it, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -125,7 +129,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check on all meshes and inputs. Report a failure on public inputs before one on secret inputs."""
+    """Judge one check on all meshes and inputs. A failure on public inputs is reported before one on secret inputs."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader has no program to run for this check")
@@ -173,7 +177,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return a result if the check fails on secret inputs, else None. The result's reason reveals no such input."""
+    """Return a result if the check fails on secret inputs, else None. The result's reason reveals no secret input."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -189,7 +193,7 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Judge a check again, with values from the requested real devices, after it passed on simulated devices.
+    """Judge a check on the values from the requested real devices, after the check passed on simulated devices.
 
     A check that compares no values depends only on the program, so the real devices cannot change its verdict. If the
     check fails on secret inputs, the result gives no details. If the real devices computed no values, the result is
@@ -215,10 +219,10 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 
 
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
-    """Return the first failure on real devices; None if the check passes at one or more matmul precisions.
+    """Return a check's first failure on real devices; None if the check passes at one or more matmul precisions.
 
     The devices' default matmul precision may be too coarse, for example if a relu follows a sum near 0. So it is enough
-    that a check passes with float32 matmuls.
+    for a check to pass with either the default precision or float32 matmuls.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
@@ -235,7 +239,8 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 def verdicts(group: Together) -> list[str]:
     """Return, for the staff, the reason why the check fails in each run; '' for a run that passes.
 
-    Runs on secret inputs are included. If any finding is a fault, return only a text about the first fault.
+    Runs on secret inputs are included. If the submission's answer to any request is a fault, return only a text about
+    the first fault.
     """
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
@@ -253,7 +258,7 @@ def verdicts(group: Together) -> list[str]:
 
 
 def _itself_failed(error: Exception) -> str:
-    """Return the reason for a result, if the function of the author's check raised ``error``.
+    """Return the text for a result's field ``reason``, after the function of the author's check raised ``error``.
 
     An error of a bare ``assert`` has no text, so the reason then says what the author should write instead.
     """
@@ -304,7 +309,10 @@ def _picture(about: tuple[str, tuple, Sequence[int]]) -> dict[str, Any]:
 
 
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
-    """Return a picture of a timed program's timeline; None if it is too long or at sizes that learners do not see."""
+    """Return a picture of a timed program's timeline.
+
+    Return None if the timeline is too long, or if the program has sizes that learners do not see.
+    """
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
         return None
@@ -320,7 +328,7 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
 
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
-    """Return pictures of the program's short routes and short pipelines, at most ``MAX_ROUTES`` of each.
+    """Return pictures of the program's short routes and pipelines (chains of permutes), at most MAX_ROUTES of each.
 
     Return [] if the program ran on hidden dimensions or secret inputs.
     """
@@ -349,7 +357,7 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Return the text, preceded by the mesh if the call has several meshes.
+    """Return a message's text, preceded by the mesh if the call has several meshes.
 
     If the task is tried with several values of ``check_vma``, the value comes before the mesh.
     """

@@ -1,6 +1,6 @@
 """Compare two programs by their collectives, their matmuls and their results.
 
-A *finding* is what came back for one request to a submission, such as an observation of a program.
+A *finding* is the response to one request to a submission, such as an observation of a program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pairs = Sequence[tuple[Finding, Finding | None]]
 
 
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
-    """Return pairs of findings for a task: one of the first program, and one of the second for an equal request.
+    """Return pairs of findings for a task: the first program's finding, and the second program's for an equal request.
 
     The second entry of a pair is None if the second program got no equal request.
 

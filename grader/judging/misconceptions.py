@@ -2,8 +2,8 @@
 
 A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A misconception fits if
 checks find equal mistakes in a form and in the submission, such as equal wrong values, equal excess collectives, or
-equal operations that wait for a matmul although they must not. Only runs on inputs that are not secret are compared. In
-this module, a *finding* is what a check finds in one run, such as a failure.
+equal operations that wait for a matmul although they must not. Only runs on inputs that are not secret (not drawn from
+the course's seed) are compared. In this module, a *finding* is what a check finds in one run, such as a failure.
 """
 
 from __future__ import annotations
@@ -84,15 +84,16 @@ def fitting(
 
     If the function ``gives`` of one or more misconceptions predicts the submission's results, return these
     misconceptions. Otherwise, a misconception fits if the submission fails every check that the misconception fails,
-    and in an equal way; checks that were not tried on the submission do not count. If several misconceptions fit,
-    return those that agree most with the submission (``_rank``).
+    and with equal findings. Checks that were not tried on the submission are ignored. If several misconceptions fit,
+    return those whose programs agree with the submission in most properties (see ``_rank``).
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
         shown: returns a misconception's answers to the given asks (requests). To save time, ``shown`` first gets only
-            the asks of the submission's first failing run. It gets all asks only for misconceptions that agree there.
+            the asks of the submission's first failing run. ``shown`` gets all asks only for misconceptions that may
+            explain this run.
     """
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
@@ -105,7 +106,7 @@ def fitting(
 def _most_alike(
     check: Check, submitted: Shown, results: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
 ) -> list[Misconception]:
-    """Return the misconceptions that fit and agree most with the submission.
+    """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``).
 
     Args:
         forms: for each misconception, its forms and their answers.
@@ -122,8 +123,8 @@ def _most_alike(
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A form of a misconception (a program with the mistake) does not count if the check has more or fewer findings for
-    the form than for the submission, because such findings cannot be compared.
+    A form of a misconception (a program with the mistake) is ignored if the check has more or fewer findings for the
+    form than for the submission, because such findings cannot be compared.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
@@ -136,7 +137,7 @@ def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown:
 
 
 def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
-    """Return True if, for each check, the submission fails like one form of a misconception.
+    """Return True if, for each check, the submission has findings equal to those of one form of a misconception.
 
     For a check, it is also enough if the submission agrees with what all forms have in common (``_common``).
     """
@@ -144,7 +145,7 @@ def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], ch
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if the submission passes ``misconception.gives``, used as the function of a check, on every mesh."""
+    """Return True if ``misconception.gives``, called like a check's function, fails for no mesh of the submission."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -167,10 +168,12 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> tuple[int, float]:
-    """Return how many of four properties agree, and a fraction that breaks ties.
+    """Return how many of four properties of two programs agree, and a fraction that breaks ties.
 
-    The properties are the set of failed checks, all collectives, all matmuls and all results. The fraction is that of
-    the collectives that occur in both programs.
+    The programs are the submission's (``submitted``) and a misconception's (``mistaken``).
+
+    The properties of a program are the set of checks that it fails, its collectives, its matmuls and its results. The
+    fraction is the share of all collectives that occur in both programs.
     """
     pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
     same_checks = failed == set(misconception.fails) & results.keys()
@@ -198,7 +201,7 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the outcome of the submission's function in a case that fails; ``NO_DATA`` if the failure shows none."""
+    """Return the outcome of the submission's function in a failing case; ``NO_DATA`` if the failure has no outcome."""
     return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -215,9 +218,9 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if the submission's findings match those of one form of a misconception.
+    """Return True if ``match`` accepts the submission's findings with those of one form of a misconception.
 
-    It is also enough if they match what the findings of all forms have in common.
+    It is also enough if ``match`` accepts the submission's findings with those that all forms have in common.
     """
     if any(match(submitted, form) for form in forms):
         return True
@@ -233,7 +236,10 @@ OPEN = Fault("open", "the programs of this misconception fail this check in diff
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """Return what the findings ``found``, one for each form of a misconception, have in common; ``OPEN`` if nothing."""
+    """Return the common part of the findings ``found``, one for each form of a misconception.
+
+    Return ``OPEN`` if the findings have nothing in common.
+    """
     failures = [one for one in found if isinstance(one, Failure)]
     compared = [one.compared for one in failures]
     if len(failures) < len(found) or failures[0].others or not all(compared):
@@ -269,7 +275,10 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 
 
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if the findings of both programs disagree in no place, even if they agree in few places."""
+    """Return True if there is no place where the findings of the two programs disagree.
+
+    This holds even if the findings agree in only a few places.
+    """
     return _agreement(submitted, mistaken) is not None
 
 
@@ -282,7 +291,7 @@ def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[i
 
 
 def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
-    """Add up pairs of counts, as ``_alike`` returns them. Return None if the first count of a pair is None."""
+    """Add up pairs of counts, as ``_alike`` returns them. Return None if the first count of any pair is None."""
     agreed = undefined = 0
     for same, open_ in counts:
         if same is None:
@@ -327,10 +336,10 @@ def _same_failure(one: Failure, other: Failure) -> tuple[int | None, int]:
 
 
 def _same_finding(one: Failure, other: Failure) -> bool:
-    """Return True if two failures have equal expected and actual data.
+    """Return True if two failures have equal expected data and equal actual data.
 
-    If some of the data are not numbers, the words of the failures' reasons must also agree. If there are no data, the
-    words and the numbers of the reasons must agree.
+    If some of the data are not numbers, the words of the two failures' reasons must also be equal. If the failures have
+    no data, the words and the numbers of their reasons must be equal.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):

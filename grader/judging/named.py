@@ -1,4 +1,4 @@
-"""The hint of one misconception, or of two that fit equally well."""
+"""The hint of one misconception, or of two misconceptions that explain a wrong answer or failure equally well."""
 
 from __future__ import annotations
 

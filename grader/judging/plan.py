@@ -43,8 +43,8 @@ class Ask:
         secret: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
         hidden: True for a call on hidden dimensions.
-        compared: True for a timing call, and for the small call whose values are judged in its place. The grader
-            compares the programs of both calls.
+        compared: True for a timing call, whose program is never run, and for the small call whose values are judged in
+            its place. The grader compares the programs of both calls.
     """
 
     of: Call | Cases | Question
@@ -114,11 +114,14 @@ class Ask:
 
     @property
     def same(self) -> tuple:
-        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers, even in several plans."""
+        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers.
+
+        Even asks of different plans can have equal keys.
+        """
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a key. A check looks, in one run, at all its asks (requests to a submission) that have equal keys.
+        """Return a key that groups asks (requests). One run of a check looks at all its asks with equal keys.
 
         Args:
             every_mesh: True if the check looks at all meshes in one run.
@@ -129,7 +132,7 @@ class Ask:
 
     @cached_property
     def encoded(self) -> list[Any]:
-        """The cases as JSON."""
+        """The cases (argument sets) of a plain function as JSON."""
         return [encode(case) for case in self.cases]
 
     @cached_property
@@ -180,8 +183,9 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 
 
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
-    """Return all asks (requests to a submission) of an exercise: the calls and cases of its checks, its questions, and
-    last the asks with secret inputs.
+    """Return all asks (requests to a submission) of an exercise.
+
+    First come the calls and cases of its checks, then its questions, and last the asks with secret inputs.
 
     Args:
         exercise: the exercise to judge.
@@ -208,7 +212,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
-    """Return the calls of a check. A timing call comes right after the small call whose values are judged."""
+    """Return the calls of a check, and before each timing call the small call whose values are judged in its place."""
     return [each for call in check.calls for each in _with_values(call)]
 
 
@@ -219,7 +223,7 @@ def _compared_calls(checks: Sequence[Check]) -> set[int]:
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call alone; for a timing call, the small call whose values are judged, then the timing call."""
+    """Return the call alone; for a timing call, the small call that is judged in its place, then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 
@@ -231,7 +235,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function. Raises AuthorError if the author's function fails."""
+    """Return the hidden argument sets of a function. Raises AuthorError if the author's function ``hidden`` fails."""
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))
@@ -254,7 +258,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     Args:
         shown: True if the learners' plan has the call. Then the grader's asks (requests to a submission) include the
             learners' asks.
-        public: True for the learners' plan.
+        public: True to return the asks for the learners' plan, False for the grader's plan.
         seed: the course's seed.
         where: the name that decides, with a seed, the inputs to draw.
     """
@@ -279,7 +283,10 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Draw and yield the arguments of one run: one dict for each step. Raises AuthorError if this fails."""
+    """Draw and yield the arguments of one run: one dict for each step.
+
+    Raises AuthorError if the arguments cannot be drawn.
+    """
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

@@ -28,11 +28,11 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 
     The problems are:
 
-    - A unit is unknown, or no parameters satisfy the question's ``where``.
+    - A unit is unknown, or no parameters satisfy ``where``, the question's condition on them.
     - A text does not render.
     - The right answer, or the answer of a misconception, is not valid for the question.
-    - Two of these answers are so close that a learner's answer could match both.
-    - The items of a question about order are declared in the right order.
+    - Two of these answers are so close that a learner's answer could count as equal to both.
+    - The items of a question about order are declared in the right order, in which learners would see them.
 
     Each problem is reported once, with the first variant that has it.
     """

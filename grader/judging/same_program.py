@@ -1,9 +1,9 @@
 """Check that a large program equals a small program, except for sizes.
 
-The large program is timed but never runs. If it equals a small program that gives right values, the grader counts the
-large program's values as right too. Equal programs have equal operations in equal order, with equal operands (by
-position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size in the small program
-into the size in the large program.
+The large program is timed but never runs. If the large program equals a small program that gives right values, the
+grader assumes that the large program's values are right, too. Equal programs have equal operations in equal order, with
+equal operands (by position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size
+in the small program into the size in the large program.
 
 In messages, the small program is *the judged program*, and the large program *the timed program*.
 """
@@ -44,17 +44,18 @@ class Difference:
 
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
-    """Return the first difference between the programs, except for sizes that ``sizes`` explains; None if equal."""
+    """Return the first difference between the programs, except for sizes that ``sizes`` converts; None if equal."""
     return _Matching(small, large, sizes).first_difference()
 
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A *pair* is a size in the small program and the matching size in the large program.
+    """Comparison of two programs. A *pair* is a size in the small program and the size at this place in the large one.
 
     Attributes:
-        sums: pairs of sizes that a flat array has if it holds all elements of some of the arguments.
-        follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
+        sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
+        follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
+            results of earlier slices, concatenations, windows or collectives.
     """
 
     small: Operations
@@ -64,7 +65,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Collect ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
+        """Compute ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -95,7 +96,7 @@ class _Matching:
     # These methods compare an operation of the judged program with the matching operation of the timed program.
 
     def kinds(self, one: Operation, two: Operation) -> str:
-        """Compare names, operands, results, dtypes and the devices that communicate."""
+        """Describe the first difference in names, operands, results, dtypes or communicating devices; '' if none."""
         if one.name != two.name:
             return f"the timed program has {_of(two, self.large)} where the judged program has {_of(one, self.small)}"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
@@ -122,7 +123,7 @@ class _Matching:
         return "" if equal else f"{two.name} communicates between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Return True if both programs communicate between matching devices.
+        """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
         Substitution must turn the sizes of the small program's groups into those of the large program's groups. In a
         permute, sources and targets must be equally far apart in both programs.
@@ -167,10 +168,10 @@ class _Matching:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if an operation that takes a part of an array takes a larger part in the large program (``two``).
+        """Return True if an operation takes a larger part of an array in the large program (``two``) than in the small.
 
-        The part must be larger in each dimension in which the array is larger. For a gather, it is enough that the
-        array of indices is larger.
+        The part must be larger in each dimension in which the array is larger in the large program. For a gather, it is
+        enough that the array of indices is larger.
         """
         if one.name == "gather":
             text = one.attributes
@@ -196,7 +197,7 @@ class _Matching:
     # Each of these methods compares operations of one kind.
 
     def numbers(self, one: Operation, two: Operation) -> str:
-        """Compare the attributes of both operations, and the rounds of a loop."""
+        """Compare the attributes of both operations and, for loops, the numbers of rounds."""
         judged, timed = (NUMBER.sub("#", op.attributes) for op in (one, two))
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
@@ -222,14 +223,19 @@ class _Matching:
     def rounds(self, one: int | None, two: int | None) -> bool:
         """Return True if substitution turns the small program's number of rounds into the large program's.
 
-        It is also enough if this holds after one small number is added to both, as for a loop with N - 1 rounds.
+        It is also enough if substitution does so after one small number is added to both numbers, as for a loop with N
+        - 1 rounds.
         """
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices. Each bound must fit (``fits``), counted from the array's start or from its end."""
+        """Compare slices.
+
+        Substitution must turn each bound in the small program into the bound in the large program (see ``fits``),
+        counted from the array's start or from its end.
+        """
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -240,10 +246,13 @@ class _Matching:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads. In each dimension, the amounts of padding before and after the array must fit (``fits``).
+        """Compare pads.
 
-        It is enough if one of the two amounts and the result's size fit, because a pad that is the transpose of a slice
-        may have only one amount that fits.
+        In each dimension, substitution must turn the amounts of padding before and after the array into those in the
+        large program (see ``fits``).
+
+        It is enough if this holds for one of the two amounts and for the result's size, because it may hold for only
+        one amount of a pad that is the transpose of a slice.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -290,12 +299,14 @@ class _Matching:
         return set(zip(*ends, strict=True))
 
     def fits(self, judged: int, timed: int) -> bool:
-        """Return True if substitution turns the small program's size ``judged`` into ``timed``.
+        """Return True if the size ``timed`` of the large program is right for the small program's size ``judged``.
 
-        If the pair of sizes is in ``follows``, it need not fit exactly. Then ``timed`` may be larger than the size that
-        substitution gives, or the pair may fit after one small number is added to both sizes (``near``). A much smaller
-        ``timed`` does not fit. Otherwise, a program that concatenates arrays of 5 and 6 rows to replace 11 rows could
-        have 11 rows instead of 4,096 when it is large.
+        The size is right if substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``.
+
+        If the pair of sizes is in ``follows``, substitution need not give exactly ``timed``. Then ``timed`` may be
+        larger than the size that substitution gives, or substitution may give it after one small number is added to
+        both sizes (``near``). A much smaller ``timed`` is wrong. If it were right, a program that concatenates arrays
+        of 5 and 6 rows to replace 11 rows could have 11 rows instead of 4,096 when it is large.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -312,7 +323,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if it does not change."""
+        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if both are equal."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 
@@ -330,7 +341,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
     """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them.
 
-    ``rounds``: how often the loops around the bodies run them, in each program.
+    ``rounds``: how often the loops around the two bodies run the bodies, in each program.
     """
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds

@@ -1,9 +1,9 @@
-"""Convert the answers of a submission to what a check sees: NumPy arrays and plain values.
+"""Convert the answers of a submission to the values that a check's function gets: NumPy arrays and plain values.
 
-An *ask* is one request to a submission. A *finding* is what came back for an ask: the observation of a program,
-outcomes of a plain Python function, or a fault. A timed program is never run, so its values cannot be judged.
-``paired`` compares each timed program with the small program whose values are judged in its place. If the two programs
-differ in more than sizes, the timed program becomes a fault.
+An *ask* is one request to a submission. A *finding* is the response to an ask: the observation of a program, outcomes
+of a plain Python function, or a fault. A timed program is never run, so its values cannot be judged. ``paired``
+compares each timed program with the small program whose values are judged in its place. If the two programs differ in
+more than sizes, the timed program becomes a fault.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
 
 def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
-    """Return what a check sees of a program without its inputs and results."""
+    """Return the part of a ``Seen`` that is about the program itself, without inputs and results."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
@@ -95,9 +95,9 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Return True if the grader tries, for this ask (request), which operations affect a result (see ``Poison``).
 
-    Each trial compiles a program, so the grader tries only the mesh with the most axes. When it grades, it tries only
-    hidden dimensions. A submission gains nothing if it leaves out work on other meshes or at the sizes that learners
-    see.
+    Each trial compiles a program, so the grader tries only the mesh with the most axes. In a grading run, the grader
+    tries only calls on hidden dimensions. A submission gains nothing if it leaves out work on other meshes or at the
+    sizes that learners see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -105,7 +105,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer to judge. If a TPU's compiler refused a timed program, the refusal replaces the finding."""
+    """Return the answer to judge. Its finding is a fault if a TPU's compiler refused a timed program."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)
@@ -113,7 +113,7 @@ def by_compiler(answer: Answered) -> Answered:
 
 
 def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
-    """Return a function that makes the timeline of a timed program from a TPU compiler's schedule; None without one."""
+    """Return a function that makes a timed program's timeline from a TPU compiler's schedule; None if there is none."""
     made, timing = finding.compiled, call.timing
     if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
         return None
@@ -124,7 +124,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     """Return what a check sees of one step.
 
     Args:
-        program: what a check sees of the program without inputs and results.
+        program: the part of a ``Seen`` that is about the program itself, without inputs and results.
         inputs: the arguments drawn for this step.
         before: the earlier steps. Results of the previous step may be arguments of this step.
     """
@@ -183,7 +183,7 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function in an ask's cases; cached, because all students get equal cases."""
+    """Return the outcomes of the author's function for an ask's cases (argument sets), cached for all students."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
@@ -215,9 +215,10 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers, after comparing each timed program with the small program whose values are judged.
 
-    If the two differ in more than sizes, the finding of the timed program becomes a Fault. Else it gets the small
-    program's ``poison``, which finds the operations whose values affect a result, and its ``paired`` becomes True.
-    Programs that were compared before stay unchanged.
+    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise the timed
+    program's observation gets the small program's ``poison``, which finds the operations whose values affect a result,
+    and the field ``paired`` of the observation becomes True. A program that an earlier call of this function compared
+    stays unchanged.
     """
     found = []
     for answer in answered:
@@ -236,7 +237,7 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
 
-    The small call is on the mesh and at the sizes that match those of ``ask``.
+    The small call is on the mesh and at the sizes that correspond to those of ``ask``.
 
     Raises:
         LookupError: ``answered`` lacks this answer, although every plan with a timing call also has the small call.

@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
 ``parse`` accepts untrusted text and raises only ``BadAnswer``. The library pint gets only unit names that match a
-strict grammar. Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
+strict grammar. Values are converted to the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _absent(package: str) -> Iterator[None]:
 def _registry() -> pint.UnitRegistry:
     """Return a registry of pint with only the course's units.
 
-    Importing pint takes 1/3 s, and most commands need no unit. So only this function imports pint.
+    Importing pint takes 1/3 s, and most commands need no unit. So pint is imported here, on the first call, and not at
+    the top of the file.
     """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint
@@ -204,7 +205,7 @@ def parse(raw: Any, unit: str) -> ParsedAnswer:
         unit: the question's unit.
 
     Raises:
-        BadAnswer: the answer cannot be read. No value of ``raw`` raises another exception.
+        BadAnswer: the answer cannot be read. The function raises no other exception, whatever ``raw`` is.
     """
     if isinstance(raw, str):
         return _parse_text(raw, unit)
@@ -225,7 +226,7 @@ def _parse_text(text: str, unit: str) -> ParsedAnswer:
 
 
 def _plain_signs(text: str) -> str:
-    """Replace variants of a sign, such as of the minus sign, by one of them, and write ``10³`` as ``10^3``."""
+    """Replace all variants of a sign, such as the minus sign, by one variant, and write ``10³`` as ``10^3``."""
     raised = re.sub("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+", lambda found: "^" + found[0].translate(RAISED), text)
     return raised.translate(SAME)
 

@@ -1,6 +1,6 @@
 """Stand-ins for Python modules that learner code imports and that are not installed on the grading machine.
 
-With a stand-in, the import succeeds, so a student loses no points for left-over code that plots results or prints
+With a stand-in, the import succeeds, so a student does not lose points for left-over code that plots results or prints
 tables. If a task computes with a missing module, the error names the line that imports the module.
 """
 
@@ -18,7 +18,7 @@ THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_nam
 
 
 class NotInstalled(ImportError):
-    """Learner code uses a missing module. ``module``: the module's name. ``line``: the line that imports the module."""
+    """Raised if learner code uses a missing module. ``module``: the module's name. ``line``: the line of its import."""
 
     def __init__(self, module: str, line: int) -> None:
         super().__init__(f"{module} is not installed where this is graded; line {line} imports it")
@@ -28,7 +28,8 @@ class NotInstalled(ImportError):
 class StandIn:
     """A stand-in for a missing module, or for a name in that module.
 
-    Learner code can read and set its attributes and items. A call, a loop, ``+``, ``*`` or ``@`` raises NotInstalled.
+    Learner code can read and set a stand-in's attributes and items. A call, a loop, ``+``, ``*`` or ``@`` raises
+    NotInstalled.
     """
 
     def __init__(self, module: str, line: int) -> None:
@@ -68,9 +69,9 @@ def stood_in(
     """Make imports of missing modules return a StandIn during the block, for code in the namespace ``space``.
 
     Args:
-        note: called as ``note(module, line, file)`` for each such import.
-        guarded: called as ``guarded(file, line)`` with the place of an import. If it returns True, the import raises
-            its usual error, because a ``try`` statement around the import may catch this error.
+        note: called as ``note(module, line, file)`` for each import of a missing module.
+        guarded: called as ``guarded(file, line)`` with the place of an import. If ``guarded`` returns True, the import
+            raises its usual error, because a ``try`` statement around the import may catch this error.
     """
     own = builtins.__import__
 
@@ -95,7 +96,7 @@ def stood_in(
 
 
 def guarded_lines(text: str) -> set[int]:
-    """Return the numbers of the code lines that are in the body of a ``try`` statement with an ``except``."""
+    """Return the numbers of the lines of code that are in the body of a ``try`` statement with an ``except``."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         tries = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and n.handlers]
         return {line for n in tries for s in n.body for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}

@@ -5,8 +5,8 @@ Only an ask to call a plain function (a task that is not traced) has the values 
 with hidden arguments only after it has the answers to all other asks. This process has no checks, no expected values
 and no hidden arrays, so learner code cannot steal them.
 
-A traced program takes and returns flat lists of arrays. So this module builds the declared trees of arguments from the
-list, and flattens the results.
+A traced program takes and returns flat lists of arrays. So, from the flat list, this module builds the trees of
+arguments that the exercise declares. It also flattens the task's results.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
     """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
     The key is ``program``, ``values`` (outcomes of a plain function), ``raw`` (an answer to a question) or ``fault``
-    (an error of the learner's code). The list has the traced program as bytecode; without a program, it is empty. Call
-    this function only inside the context manager ``tolerant_jax``.
+    (an error of the learner's code). The list has the traced program as bytecode; it is empty if the key is not
+    ``program``. Call this function only inside the context manager ``tolerant_jax``.
     """
     state = program.state_for(ask)
     if state is not None:
@@ -74,8 +74,8 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     """Return the mesh for an ask (a request of the grader).
 
-    If a timing call or a caller with ``traced_only`` needs more devices than this process has, return an AbstractMesh,
-    which has no devices.
+    If the mesh needs more devices than this process has, and the ask is for a timing call or ``traced_only`` is True,
+    return an AbstractMesh, which has no devices.
     """
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
@@ -104,9 +104,9 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Trace ``task`` and return the program, as ``lower`` does.
+    """Trace ``task`` and return the program as MLIR bytecode, as ``lower`` does.
 
-    In addition, learner code may inspect layouts and values of traced arrays. The module ``looks`` says how.
+    Unlike in ``lower``, learner code may inspect layouts and values of traced arrays (see the module ``looks``).
     """
     task = on_leaves(task, ask)
     # Learner code cannot see values in a task of the kind "body" (the body of a shard_map), which is always traced, or
@@ -231,7 +231,8 @@ def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
     """Wrap ``task`` so that it takes and returns arrays in flat order instead of trees (dicts, tuples) of arrays.
 
     The order is that of the trees that the exercise declares. If the exercise declares no tree for the result, the
-    wrapper returns the task's result unchanged. Otherwise, it raises Misfit for a result with a different structure.
+    wrapper returns the task's result unchanged. Otherwise, the wrapper raises Misfit for a result with a structure
+    other than the declared one.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):
@@ -278,10 +279,10 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return the cotangent of a result with the sharding and, for one number, the dtype of the result.
+    """Return a result's cotangent, with the result's sharding and, for a single number, the result's dtype.
 
-    ``jax.vjp`` requires that they agree. Raises Misfit if the cotangent is one number, as for a loss, and the result
-    is not.
+    ``jax.vjp`` requires that a result and its cotangent have equal shardings and dtypes. Raises Misfit if the cotangent
+    is one number, as for a loss, and the result is not.
     """
     if jnp.shape(cotangent) == () != jnp.shape(result):
         raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")

@@ -23,10 +23,10 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source (the learner's file or notebook), then answer every ask (request of the grader).
 
     Args:
-        read: returns the next n bytes of the input. The input consists of frames (a header and bytes). The first frame
-            has the source, and each later frame has a list of asks.
-        stream: the output. The message ``started`` asks the grader to send the source. The message ``loaded`` reports
-            that the source ran. Then each message is an answer, with the number of its ask.
+        read: a function that returns the next n bytes of the input. The input consists of frames (a header and bytes).
+            The first frame has the source, and each later frame has a list of asks.
+        stream: the output. The first message, ``started``, asks the grader to send the source. The next message,
+            ``loaded``, reports that the source ran. Each later message is an answer to an ask, with the ask's number.
         seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).
     """
     _hide_grader()
@@ -63,7 +63,10 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _hide_grader() -> None:
-    """Replace the package ``grader`` by empty modules, because it has formulas and layouts that students must find.
+    """Replace the package ``grader`` by empty modules.
+
+    Learner code must not import the grader's own modules, because they compute formulas and layouts that students must
+    find.
 
     Notebooks call the package's function ``check`` below each exercise, and may call ``explain``, ``chip`` and
     ``show``. In this process, these functions exist and do nothing.

@@ -112,7 +112,7 @@ def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Return a hint if the task uses another mesh than ``given`` and the error is about meshes, specs or devices.
+    """Return a hint if a task uses a mesh other than ``given`` and its error is about meshes, specs or devices.
 
     Otherwise, return ''.
     """
@@ -140,8 +140,10 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in an error's stack frames: meshes in learner code, and meshes that learner code passed to
-    JAX."""
+    """Return the meshes in an error's stack frames.
+
+    These are the meshes in variables of learner code, and the meshes that learner code passed to JAX.
+    """
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
@@ -159,7 +161,7 @@ def raised_by_learner(error: BaseException, files: Files) -> bool:
 
 
 def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
-    """Return the line and the file or cell of the deepest stack frame in the learner's own code."""
+    """Return the line, and the file or cell, of the deepest stack frame in the learner's own code."""
     found: tuple[int | None, str] = (None, "")
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

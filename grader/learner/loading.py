@@ -26,7 +26,7 @@ class LoadedSource:
     """A source that was executed in chunks: a file is one chunk, and each cell of a notebook is a chunk.
 
     Attributes:
-        space: the namespace in which the chunks ran, and in which the chunks' functions look names up.
+        space: the namespace in which the chunks ran. Functions that the chunks define look names up in it.
         states: for every chunk, the namespace after the chunk ran, and whether a mesh was then set (``jax.set_mesh``).
         faults: errors that stopped chunks, and imports of missing modules (kind ``absent``).
         files: the code of each chunk, by the chunk's name.
@@ -57,12 +57,13 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """Return the namespace in which to answer ``ask`` (a request of the grader), and whether a mesh was set.
+        """Return the namespace in which to answer ``ask`` (a grader's request), and whether a mesh was set in it.
 
         Return None for a source without chunks. Otherwise, choose the namespace by these rules:
 
-        - ``ask["after"]`` names the chunk in which the notebook checks the exercise. Use the state after this chunk.
-        - If a later chunk defines the task again, use the state after the task's last definition.
+        - ``ask["after"]`` names the chunk in which the notebook checks the exercise. Use the state (namespace and mesh)
+          after this chunk.
+        - If a later chunk defines the ask's task again, use the state after the task's last definition.
         - If the notebook never checks the exercise, use the state after the last chunk.
         """
         names, after = list(self.states), ask.get("after")

@@ -1,12 +1,13 @@
 """Let learner code inspect traced arrays: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
-A traced array has a shape and a dtype, but no layout and no values. A learner who calls the task with sharded arrays,
-without the grader, sees layouts and values. So if learner code inspects a traced array, this module computes the array:
-it runs the steps of the program up to the array on random inputs with the shardings that the grader requests. Learner
-code gets the computed array, whose layout is right and whose values are made up.
+A traced array has a shape and a dtype, but no layout and no values. But a learner who tests the task without the
+grader, on sharded arrays, sees layouts and values, and may write code that inspects them. So if learner code inspects a
+traced array, this module computes the array: it runs the steps of the program up to the array on random inputs with the
+shardings that the grader requests. Learner code gets the computed array, whose layout is right and whose values are
+made up.
 
-The traced program must not depend on made-up values. To detect a dependence, this module traces the task twice, with
-different random inputs, and compares the programs.
+The traced program must not depend on made-up values. To detect such a dependence, this module traces the task twice,
+with different random inputs, and compares the two programs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class ArrayRead(BaseException):
 
 
 class ValueDependent(Exception):
-    """The traced program depends on made-up values. Learner code first inspected values at ``line`` of ``file``."""
+    """Raised if the traced program depends on made-up values.
+
+    Learner code first inspected values at ``line`` of ``file``.
+    """
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -97,8 +101,10 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return the line of learner code that inspects an array, directly or with a NumPy function; None if JAX
-        inspects it."""
+        """Return the line of learner code that inspects an array, directly or with a NumPy function.
+
+        Return None if JAX's own code inspects the array.
+        """
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -117,7 +123,9 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``. While ``export`` runs, learner code that inspects an array gets a computed array.
+    """Return ``export(task)``, a program.
+
+    While ``export`` runs, learner code that inspects an array gets a computed array.
 
     Args:
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.
@@ -158,7 +166,7 @@ def _settled(
 
 
 def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
-    """Return the next inspected array, computed from made-up inputs; None if the computation fails."""
+    """Return the array that learner code inspects next, computed from made-up inputs; None if the computation fails."""
 
     def until_the_look(*arrays: Any) -> Any:
         try:
@@ -239,7 +247,7 @@ def _shown(array: Any, name: str) -> Any:
 def stand_ins() -> dict[str, Any]:
     """Return replacements for attributes of ``jax.core.Tracer``.
 
-    If there is no computed array to show, the replacements behave like JAX's own attributes.
+    If there is no computed array for an inspection, the replacements behave like JAX's own attributes.
     """
     ready = {
         "block_until_ready": lambda self: self,
@@ -273,7 +281,7 @@ def _method(name: str) -> Callable:
 def with_shown(device_get: Callable) -> Callable:
     """Return a variant of ``jax.device_get`` that replaces each traced array by its computed array, if there is one.
 
-    JAX's own function does not suffice: it reads arrays inside JAX's code, where ``look`` returns None.
+    JAX's own ``device_get`` does not suffice: it reads arrays inside JAX's code, where ``look`` returns None.
     """
 
     def get(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The process around learner code: a time limit, and work that is done once, before child processes are forked."""
+"""Preparations in the process that runs learner code: a time limit, and work done once before processes are forked."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class TimeLimit(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
-    Wall time depends on the machine's load, so only CPU time counts. The parent process ends code that sleeps too long.
-    The system's timer may count CPU time of other processes, so ``counted_seconds`` decides whether the time is over.
+    Wall time depends on the machine's load, so the limit is one of CPU time. The parent process ends code that sleeps
+    too long. The system's timer may count CPU time of other processes, so ``counted_seconds`` decides whether the time
+    is over.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -75,7 +76,9 @@ def prepare() -> None:
 
 
 def share_ir_context() -> None:
-    """Use one MLIR context for all programs of a process: making a context takes longer than tracing a small program.
+    """Use one MLIR context for all programs of a process, to save time.
+
+    Making a context takes longer than tracing a small program.
 
     A context keeps every program in memory, so each process that traces programs must end after one submission. If JAX
     lacks ``make_ir_context``, this function does nothing, and each program has its own context.

@@ -1,6 +1,7 @@
-"""Admission of programs: the grader refuses a program that has an operation or type outside the allow-lists here.
+"""Admission of programs: the grader refuses a program that has an operation or type outside this module's allow-lists.
 
-It also refuses programs that exceed limits on sizes."""
+The grader also refuses programs that exceed limits on sizes.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +174,10 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return the bytes of an array type, at least one per element. Raises ProgramRefused if the shape is not fixed."""
+    """Return the bytes of an array type, with 1 or more bytes for each element.
+
+    Raises ProgramRefused if the shape is not fixed.
+    """
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
@@ -199,7 +203,7 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
 
 @cache
 def element_names() -> dict[str, str]:
-    """Return NumPy's names of the dtypes that the installed JAX has, keyed by their names in MLIR."""
+    """Return NumPy's names of the dtypes that the installed JAX has, keyed by the dtypes' names in MLIR."""
     found = {}
     with mlir.make_ir_context():
         for name in ELEMENTS:

@@ -39,7 +39,10 @@ NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Do nothing. A worker replaces this function, so that each call reports which phase begins, such as compiling."""
+    """Do nothing.
+
+    A worker process replaces this function, in order to report which phase begins, such as compiling.
+    """
 
 
 class CannotRun(Exception):
@@ -60,13 +63,14 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile a canonical program for simulated devices, and look for collectives that the compiler adds.
+    """Compile a canonical program (see ``program``) for simulated devices, and find collectives that the compiler adds.
 
-    To recognize them, the collectives of the program are numbered before (``facts.mark``).
+    To recognize added collectives, this function first numbers the collectives of the canonical program
+    (``facts.mark``).
 
     Args:
-        found: the facts that ``facts.read`` found in the canonical program. If they do not say how many FLOPs it has,
-            this function counts the FLOPs of the compiled program.
+        found: the facts that ``facts.read`` found in the canonical program. If these facts do not say how many FLOPs
+            the program has, this function counts the FLOPs of the compiled program.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -86,7 +90,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
 
 def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
-    """Compile a canonical program for an accelerator, or for several processes, with XLA's default options.
+    """Compile a canonical program for accelerators or for devices of several processes, with XLA's default options.
 
     Args:
         exact: True to compute every matmul in float32.
@@ -159,7 +163,8 @@ def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], sharding
 
 
 def checked_memory(compiled: Any, devices: int) -> int:
-    """Return bytes of temporaries per device.
+    """Return the bytes of temporaries on one device.
+
     Raises ProgramRefused if arguments, results and temporaries of all devices together exceed MAX_MEMORY.
     """
     memory = compiled.memory_analysis()

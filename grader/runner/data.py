@@ -17,8 +17,8 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
     All other values follow from the program alone: constants, positions of devices on the mesh, and values computed
     only from these. If an operation compares, selects or converts data, its result is data, too. If the condition of a
-    branch or a loop is data, its results are data, too. A value in a function is data if it is data in any call of the
-    function.
+    branch or a loop is data, the results of this branch or loop are data, too. A value in a function is data if it is
+    data in any call of the function.
 
     Args:
         functions: the functions of a module by name.
@@ -40,7 +40,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on operand ``number`` of ``op``."""
+    """Yield the values that depend on operand ``number`` of ``op`` directly, not through another operation."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:
@@ -70,7 +70,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield the values at position ``number``: an argument of the loop's condition, one of its body, and a result."""
+    """Yield a loop's values at position ``number``: an argument of the condition, an argument of the body, a result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -14,7 +14,7 @@ from grader.runner.admission import shaped
 
 
 def entries_of(op: Any) -> tuple[int | None, bool]:
-    """Return the fields ``start`` and ``entry`` of an ``Operation``, which only pictures need."""
+    """Return values for the fields ``start`` and ``entry`` of an ``Operation``; only pictures use these fields."""
     return start_of(op), is_entry(op)
 
 

@@ -1,10 +1,10 @@
 """Execute programs. Requests hold only MLIR bytecode, never learner Python.
 
 Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form. From this form, the
-grader reads facts; then it compiles the form (``compiling``) and executes it on the inputs. Devices, argument shardings
-and result types come from the grader's request and from the canonical form, never from the bytecode itself. Cache keys
-cover all that execution depends on (``key_of``). A program of several steps runs once for each step, and some results
-become arguments of the next step.
+grader reads facts; then it compiles the form (``compiling``) and executes it on the inputs. Devices and argument
+shardings come from the grader's request, and result types from the canonical form, never from the bytecode itself.
+Cache keys cover all that execution depends on (``key_of``). A program of several steps runs once for each step, and
+some results become arguments of the next step.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Steps:
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
         """Return the ``count`` arguments of the next step.
 
-        If ``fed`` names an argument, it is a result of the step before; otherwise it is the next array from ``fresh``.
+        An argument whose position is in ``fed`` is a result of the step before. Every other argument is the next array
+        from ``fresh``.
         """
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
@@ -122,8 +123,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The grader judges only the values that these devices compute. It does not judge the collectives or the memory here,
-    so the compiler may add collectives and use memory freely.
+    The grader judges only the values that these devices compute. The grader judges neither the collectives nor the
+    memory of this run, so the compiler may add collectives and use memory freely.
 
     Args:
         exact: True to compute every matmul in float32, even if the program requests another precision.
@@ -152,12 +153,12 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 
 
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
-    """Time a program on the devices of this process and of joined processes.
+    """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The reply's ``seconds`` has, for each of ``rounds`` rounds, the mean seconds of one of its ``calls`` calls. The
-    arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's memory limit applies;
-    other devices have limits of their own. All processes make equally many calls, because each call waits for all
-    processes.
+    The reply's ``seconds`` has one number for each of ``rounds`` rounds: the mean seconds per call, over the round's
+    ``calls`` calls. The arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's
+    memory limit applies; on other devices, only the device's own memory limits the program. All processes make equally
+    many calls, because each call waits for all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -291,7 +292,7 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
 
 
 def _placed(value: Any, sharding: NamedSharding) -> Any:
-    """Put an argument on the devices. If there are several processes, each places the shards of its own devices."""
+    """Put an argument on the devices. If there are several processes, each process places its own devices' shards."""
     if sharding.is_fully_addressable or isinstance(value, jax.Array):
         return jax.device_put(value, sharding)
     return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
@@ -300,8 +301,8 @@ def _placed(value: Any, sharding: NamedSharding) -> Any:
 def runs() -> bool:
     """Return whether a test program, a sum over all devices, gives the right result in this process.
 
-    If a learner's program ends the process in which it runs, the grader starts a new process and calls this function
-    in it.
+    If a learner's program ends the process in which it runs, the grader starts a new process and calls this function in
+    the new process.
     """
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
@@ -312,7 +313,7 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Return platform, kind and number of the devices of this and all joined processes.
+    """Return platform, kind and number of the devices of this process and of the processes that ``join`` connected.
 
     If JAX finds no devices, return the reason as ``problem``.
     """

@@ -1,10 +1,11 @@
 """A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
 This module refuses programs whose calls are nested too deeply, that have too many operations after inlining, or whose
-collectives have groups that do not fit the mesh. The module ``program`` makes all other refusals. Facts are read before
-any optimization, because XLA merges and rewrites collectives (two psums become one). Every number is an interval that
-covers all paths through branches, and all devices. Some collectives are only added by XLA's partitioner, as for a
-reshard between different shardings; the module ``hlo`` reads them from the compiled program.
+collectives have groups of devices that the mesh does not have. All other reasons to refuse a program are checked in the
+module ``program``. Facts are read before any optimization, because XLA merges and rewrites collectives (two psums
+become one). Every number is an interval that covers all paths through branches, and all devices. Some collectives are
+only added by XLA's partitioner, as for a reshard between different shardings; the module ``hlo`` reads them from the
+compiled program.
 """
 
 from __future__ import annotations
@@ -152,8 +153,8 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 class _FactsReader:
     """A walk through the operations of a program, with the operations of a function visited again for each call.
 
-    The argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists the
-    branches around the operation.
+    The methods' argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists
+    the branches around the operation.
     """
 
     def __init__(
@@ -249,7 +250,7 @@ class _FactsReader:
         self.manual, self.share = before
 
     def branches(self, op: Any, times: Interval) -> None:
-        """Add the cost of a conditional. The program does not show which branch runs, so the cost is an interval."""
+        """Add the FLOPs of a conditional: an interval, because the program does not show which branch runs."""
         before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
         self.cases += 1
         options = []

@@ -2,8 +2,8 @@
 
 StableHLO (the program before compilation) and HLO (the compiled program) have the same operations under nearly equal
 names. An operation on complex numbers counts as four operations. Moving data, converting data and drawing random bits
-are not arithmetic. Comparing, choosing and logic count if they work on data: values that depend on the program's
-arguments (``logic``). Sums inside a collective are not counted.
+are not arithmetic. Comparing, choosing and logic count as arithmetic only if they work on data: values that depend on
+the program's arguments (``logic``). Sums inside a collective are not counted.
 """
 
 from __future__ import annotations

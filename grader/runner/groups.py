@@ -1,4 +1,4 @@
-"""Groups of devices that communicate, the mesh axes along which they do, and the bytes that a device sends.
+"""Groups of devices that communicate, the mesh axes along which they communicate, and the bytes that a device sends.
 
 Devices are numbered in mesh order, row-major.
 """
@@ -52,7 +52,7 @@ def senders(pairs: Groups) -> tuple[int, ...]:
 
 
 def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[AxisPart]) -> Groups:
-    """Return the groups along axes, or along parts of axes, of a mesh with the device numbers ``ids``.
+    """Return the groups of devices along axes, or along parts of axes, of a mesh with the device numbers ``ids``.
 
     Args:
         sizes: size of each mesh axis.
@@ -104,7 +104,7 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
         mesh: size of each mesh axis, in device order.
 
     Returns:
-        Axis names in mesh order. Empty if no group has two members, so nothing moves.
+        Axis names in mesh order. Empty if no group has two members, so no data moves.
     """
     found, stride = [], math.prod(mesh.values())
     for axis, size in mesh.items():
@@ -120,7 +120,9 @@ def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) ->
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
-    """Return by how many devices a permute shifts all data along one axis; None if it is not such a cyclic shift.
+    """Return by how many devices a permute shifts all data along one axis.
+
+    Return None if the permute is not a cyclic shift of all data along one axis.
 
     On an axis of N devices, the returned number is above -N/2 and at most N/2. A negative number means backwards.
     """
@@ -146,7 +148,7 @@ def numbers(attribute: Any) -> Groups:
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
     """Return the groups of a collective.
 
-    Return None if its mesh is unknown, lacks one of the named axes, or has another number of devices than ``devices``.
+    Return None if the collective's mesh is unknown, lacks one of the named axes, or does not have ``devices`` devices.
 
     Args:
         attribute: the attribute ``replica_groups``: numbers of devices (JAX 0.10), or a mesh and axes or parts of axes

@@ -1,8 +1,8 @@
 """Facts from the text of the compiled program: collectives that the compiler added, and the FLOPs of one device.
 
 XLA prints a compiled program as computations (functions) with instructions. XLA prints a loop's number of rounds if XLA
-knows it; other loops may run any number of times. The *canonical program* is the learner's program before compilation
-(see ``program``).
+knows it; for the grader, all other loops may run any number of times. The *canonical program* is the learner's program
+before compilation (see ``program``).
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
     """Return how many operands are data: they may depend on the program's arguments.
 
     Args:
-        given: as for ``_Walk.computation``.
-        known: names of values that are not data. If no operand is data, the instruction's name is added.
+        given: for each parameter of the computation, True if it cannot depend on the program's arguments.
+        known: names of values that are not data. If no operand is data, the instruction's name is added to ``known``.
         calls: whether the instruction calls a computation.
     """
     data = sum(o not in known for o in one.operands)
@@ -179,8 +179,10 @@ def unclaimed(
     """Return the collectives of a compiled program that do not come from a collective of the canonical program.
 
     Args:
-        found: the compiled program's collectives, each with its numbers from ``facts.mark``.
-        marked: as for ``added_by_compiler``.
+        found: the compiled program's collectives, each with the numbers that ``facts.mark`` gave the collectives it
+            comes from.
+        marked: the canonical program's collectives, by the numbers that ``facts.mark`` gave them, as for
+            ``added_by_compiler``.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = {i for i, is_claimed in enumerate(claimed) if not is_claimed}
@@ -196,7 +198,8 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 
     ``source`` has the collectives of the canonical program that have the copies' number (see ``facts.mark``). The
     compiler has added some copies if the copies run more often in total than the collectives in ``source``. If it is
-    unknown how often they run, the numbers of collectives are compared.
+    unknown how often the collectives run, the number of copies is compared with the number of collectives in
+    ``source``.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
@@ -219,7 +222,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
 
 
 def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
-    """Return an instruction as a collective, or None if it is not a collective or sends nothing."""
+    """Return an instruction as a ``Collective``; None if it is not a collective, or is one that sends nothing."""
     one = visit.of
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
@@ -235,7 +238,7 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """Return a collective of the compiled program, or None if it sends nothing.
+    """Return a ``Collective`` for a collective of the compiled program, or None if the collective sends nothing.
 
     Args:
         arrays: types of the operands, such as ``bf16[2,4]``.

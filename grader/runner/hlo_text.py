@@ -88,7 +88,7 @@ def instruction(line: str) -> HloInstruction:
 
 
 def _shape(text: str) -> tuple[str, str]:
-    """Split the text after its first shape, which is one like ``f32[2,8]{1,0}`` or a tuple of shapes in parentheses."""
+    """Split the text after its first shape. A shape is like ``f32[2,8]{1,0}``, or a tuple of shapes in parentheses."""
     if not text.startswith("("):
         shape, _, rest = text.partition(" ")
         return shape, rest

@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 
 def trip_count(loop: Any) -> int | None:
-    """Return a loop's number of rounds if it is ``for i in range(a, b, c)`` with constants a, b and c, else None."""
+    """Return a loop's number of rounds if the loop is ``for i in range(a, b, c)`` with constants, else None."""
     condition, body = (next(iter(region)) for region in loop.regions)
     limit = _limit(condition)
     if limit is None:
@@ -24,7 +24,7 @@ def trip_count(loop: Any) -> int | None:
 
 
 def _limit(condition: Any) -> tuple[Any, int, int] | None:
-    """Return a loop's counter, its position among the values that the loop carries, and its bound (exclusive).
+    """Return a loop's counter, the counter's position among the values that the loop carries, and its exclusive bound.
 
     Return None if the condition does not compare such a counter with a constant.
     """
@@ -41,7 +41,7 @@ def _limit(condition: Any) -> tuple[Any, int, int] | None:
 
 
 def _step(body: Any, position: int) -> int | None:
-    """Return the positive constant that each round adds to the counter; None if it changes in another way."""
+    """Return the positive constant that each round adds to the counter; None if the counter changes in another way."""
     *_, returned = list(body)
     added = defining(returned.operands[position])
     if added is None or added.name != "stablehlo.add":
@@ -73,7 +73,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the integer of a constant, also if loops around ``value`` pass it on unchanged; None for other values."""
+    """Return the integer of a constant, even if loops pass it on unchanged to ``value``; None for other values."""
     types = [value.type]
     while True:
         op = defining(value)

@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """A cache of values that are slow to make, by key. It helps because many submissions contain equal programs.
+    """A cache of values that are slow to make, by key. It saves time because many submissions contain equal programs.
 
     Args:
         most: the largest total size of the cached values.
-        size: returns the size of one value.
+        size: a function that returns the size of one value.
     """
 
     def __init__(self, most: int, size: Callable[[T], int]) -> None:
@@ -22,7 +22,7 @@ class LRUCache(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key. If it is not cached, call ``make`` to make it."""
+        """Return the value of a key. If the value is not cached, call ``make`` to make it."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

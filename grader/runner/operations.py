@@ -1,7 +1,7 @@
 """Read a canonical program's operations as plain data, with calls and ``shard_map`` inlined and all values numbered.
 
-``facts.read`` must accept the module before ``read`` of this file gets it, because ``facts.read`` refuses groups that
-do not fit the mesh.
+Call ``facts.read`` on a module before the function ``read`` of this file, because only ``facts.read`` refuses
+collectives with groups of devices that the mesh does not have.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def attributes_of(op: Any) -> str:
     """Return an operation's attributes as text, sorted by name, and the operations that it applies to single elements.
 
     Attributes in READ_APART are left out. For a constant, return only the kind of its value (``_kind_of_constant``): a
-    number such as 1/N may differ in a program at other sizes, with which this one is compared.
+    number such as 1/N may differ between two programs that are compared and differ only in sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -269,7 +269,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return into how many more parts an argument of a shard_map's body may be cut, by axes that are not manual."""
+        """Return into how many more parts mesh axes that are not manual may cut an argument of a shard_map's body."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)

@@ -4,8 +4,9 @@ Replacement values stay in the array's range, so that indices mostly stay valid 
 exceed the array's largest magnitude. Integers stay between the array's smallest and largest integer if these differ.
 Booleans are inverted. NaN and infinite values become finite. An element keeps its value only by chance.
 
-The replacement values depend on pseudorandom *noise*, which differs for each element, for each device and for each
-*salt*, a number that selects the noise. So a later mean, norm, scale or shift in the program cannot cancel all changes.
+The replacement values depend on pseudorandom *noise*, which differs between elements, between devices and between
+values of the *salt*, a number that selects the noise. So a later mean, norm, scale or shift in the program cannot
+cancel all changes.
 """
 
 from __future__ import annotations

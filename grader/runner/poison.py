@@ -1,10 +1,11 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
-This file changes a copy of the program, which is compiled only once. In the copy, each operation of the kind under
-test (collectives or matmuls) has a number, in the order of ``wire.operations``. ``main`` has an additional argument. If
-it equals an operation's number, the operation returns replacement values (``others``); otherwise it returns the values
-that it computes. So each execution shows how far the results depend on one operation. An operation in a loop is changed
-in every round. If a function is called several times, its operations have other numbers in each call.
+This module changes a copy of the program. The copy is compiled only once. In the copy, each operation of the kind under
+test (collectives or matmuls) has a number, in the order of ``wire.operations``. The copy's ``main`` has an additional
+argument. If this argument equals an operation's number, the operation returns replacement values (``others``);
+otherwise the operation returns the values that it computes. So each execution shows how far the results depend on one
+operation. An operation in a loop is changed in every round. If a function is called several times, each call gives the
+function's operations new numbers.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 def moved(
     ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
 ) -> execution.Reply:
-    """Return how much the results change if one operation returns replacement values, on the first set of inputs.
+    """Return how much the results on the first set of inputs change if one operation returns replacement values.
 
     Args:
-        ask, code, inputs: as for ``execution.execute``.
+        ask, code, inputs: the grader's request, the program and its inputs, as for ``execution.execute``.
         what: the kind of operation: COLLECTIVES or PRODUCTS, of ``common.poison``.
         numbers: the numbers of the operations to change, one at a time.
 
@@ -136,10 +137,10 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Compile the changed program.
+    """Compile a changed copy of a program.
 
-    It has two more integer arguments: the number of the operation to change, and the salt, which selects the
-    replacement values.
+    The changed program has two more integer arguments than ``program``: the number of the operation to change, and the
+    salt, a number that selects the replacement values.
     """
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
@@ -170,9 +171,10 @@ class PoisonedModule:
     """A canonical program's module, changed in place.
 
     The main function gets two additional integer arguments, and so does each other function and each ``shard_map`` body
-    that has operations of the kind ``what``. The first is the number of the operation to change, counted from the
-    function's first operation of the kind. The second is a *salt*, a number that selects the replacement values. A
-    ``shard_map`` body also gets the device's position, so that each device can compute a salt of its own.
+    that has operations of the kind ``what``. The first additional argument is the number of the operation to change,
+    counted from the function's first operation of the kind. The second one is a *salt*, a number that selects the
+    replacement values. A ``shard_map`` body also gets the device's position, so that each device can compute a salt of
+    its own.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:

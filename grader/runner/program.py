@@ -2,8 +2,9 @@
 
 The bytecode is MLIR from a process that ran learner code, so nothing in it is trusted. Allow-lists decide which
 operations, custom calls, types and attributes a program may have, and its sizes are limited. Arguments get the
-shardings of the grader's request. Names and channels are replaced by numbers. Of the source locations, only lines of
-the learner's files are kept. The rest of the grader hashes, reads and compiles only the printed text.
+shardings of the grader's request. Functions and meshes get new names, and the channels of collectives new numbers,
+which do not depend on the old ones. Of the source locations, only lines of the learner's files are kept. The rest of
+the grader hashes, reads and compiles only the printed text.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ def canonical(
         most: the largest number of bytes that an array may have.
 
     Raises:
-        ProgramRefused: the program has a part that is not allowed, is too large, or does not fit the request.
+        ProgramRefused: the program has a part that is not allowed, is too large, or has other arguments or meshes than
+            the request.
     """
     if len(code) > MAX_PROGRAM:
         raise ProgramRefused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
@@ -137,7 +139,8 @@ REUSES = 20
 def _context() -> Any:
     """Return an MLIR context.
 
-    A context is slow to create, so it is used again; it grows with each use, so it is used again only REUSES times.
+    A context is slow to create, so several programs use one context. Each use makes the context larger, so a new
+    context replaces it after REUSES uses.
     """
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
@@ -148,8 +151,8 @@ def _context() -> Any:
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
     """Return the program's meshes, each with a new name.
 
-    Each mesh must equal the mesh of the grader's request, which is named OWN, or have no axes. Raises ProgramRefused
-    otherwise.
+    A mesh that equals the mesh of the grader's request gets the name OWN. Raises ProgramRefused for any other mesh,
+    unless it has no axes.
     """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
@@ -194,7 +197,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """Return an attribute as text. If MLIR's Python API has no class for it, return the operation as text."""
+    """Return an attribute as text. If MLIR's Python API has no class for it, return the text of ``op``."""
     try:
         return str(op.attributes[name])
     except TypeError:
@@ -215,7 +218,7 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """Add a description of the mesh as a StableHLO attribute, to which collectives refer since JAX 0.12."""
+    """Add a description of the mesh to the module as a StableHLO attribute. Since JAX 0.12, collectives refer to it."""
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")

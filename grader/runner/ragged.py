@@ -10,7 +10,8 @@ Slice k goes to member k // (K / members) of the group. XLA:CPU cannot run the c
 ThunkEmitter"), so other operations replace it on a CPU: each slice is copied into a block of M rows, an all_to_all
 exchanges the blocks, and the receiver combines them. If a learner's offsets or sizes are wrong, the call's result is
 undefined, but the result of the replacement shows the mistake. The replacement drops a slice that does not fit in the
-operand or the result, or whose receiver expects another size. A row keeps its old value if two slices would write it.
+operand or the result, or whose receiver expects another size. If two slices would write one row of the result, the row
+keeps its old value.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> b
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective (see ``replica_groups``). A ragged all-to-all must have passed ``clean``."""
+    """Return the groups of a collective (see ``replica_groups``). Call ``clean`` on a ragged all-to-all before."""
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -97,7 +98,11 @@ def moved_by(op: Any) -> list[Any]:
 
 
 def most_sent(op: Any, members: int) -> int:
-    """Return the largest number of bytes that a device can send: all slices to other members, as far as they fit."""
+    """Return the largest number of bytes that a device can send to the other members of its group.
+
+    For each of these members, count the bytes of the slices that go to it, but at most the bytes of the member's
+    result.
+    """
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))

@@ -38,7 +38,7 @@ def _is_made(op: Any, functions: set[str]) -> bool:
 def _around(op: Any) -> tuple[str, bool]:
     """Return the name of the function that contains ``op``, and whether JAX made ``op`` by a transposition.
 
-    JAX did so if the location of ``op``, or of an operation around it in the function, says so.
+    JAX did so if "transpose" is in the location of ``op``, or of an operation around it in the function.
     """
     made = False
     while op.name != "func.func":

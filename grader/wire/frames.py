@@ -62,7 +62,7 @@ def read_frame(
 def json_of(data: bytes, what: str) -> Any:
     """Parse JSON that another process wrote. Raises BadFrame, with a message that begins with ``what``.
 
-    In strings, half a surrogate pair becomes ``?``, because it has no UTF-8.
+    In strings, half a surrogate pair becomes ``?``, because it cannot be written in UTF-8.
     """
     try:
         text = data.decode("utf-8")  # json.loads would accept the bytes of half a surrogate pair
@@ -81,7 +81,10 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text. Return 0, to save time, for at most MAX_NESTING opening brackets."""
+    """Return the nesting depth of a JSON text.
+
+    To save time, return 0 if the text has at most MAX_NESTING opening brackets.
+    """
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -178,7 +181,10 @@ class NotPlain(Exception):
 
 
 def is_spec(value: object) -> bool:
-    """Return whether ``value`` is a PartitionSpec, without importing JAX. Since JAX 0.8, the class is called P."""
+    """Return whether ``value`` is a PartitionSpec, without importing JAX.
+
+    Since JAX 0.8, the class PartitionSpec has the name P.
+    """
     return type(value).__name__ in ("P", "PartitionSpec")
 
 

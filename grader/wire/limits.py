@@ -1,4 +1,4 @@
-"""Limits on submissions, on data that cross process boundaries, on a submission's processes, and on its programs.
+"""Limits on submissions, on data that one process sends to another, on a submission's processes, and on its programs.
 
 Courses cannot change these limits. Limits that a course may set are in ``sandbox/limits.py``. The unit of a limit is
 bytes, a number of items, or seconds of wall time, unless a comment names another unit. A limit that only one parser

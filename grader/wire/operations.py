@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
 The process that runs programs reads the operations from a program's canonical form, and inlines every call and every
-``shard_map``. Inside ``shard_map``, a shape is that of one device's part. The judge gets the operations as JSON, which
-is untrusted.
+``shard_map``. For an operation inside ``shard_map``, a shape is that of one device's part. The judge gets the
+operations as JSON, which is untrusted.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from grader.wire.frames import BadFrame, dtype_of, json_of
 
 
 def as_list(data: Any) -> list[Any]:
-    """Return ``data`` if it is a list. Raises TypeError if not."""
+    """Return ``data`` if it is a list. Raises TypeError for any other value."""
     if not isinstance(data, list):
         raise TypeError("not a list")
     return data
 
 
 def as_dict(data: Any) -> dict[str, Any]:
-    """Return ``data`` if it is a dictionary with string keys. Raises TypeError if not."""
+    """Return ``data`` if it is a dictionary with string keys. Raises TypeError for any other value."""
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise TypeError("not a dictionary")
     return data
 
 
 def as_text(data: Any, *, most: int = 300) -> str:
-    """Return ``data`` if it is a string of at most ``most`` characters. Raises TypeError if not."""
+    """Return ``data`` if it is a string of at most ``most`` characters. Raises TypeError for any other value."""
     if not isinstance(data, str) or len(data) > most:
         raise TypeError("not a name")
     return data
 
 
 def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
-    """Return ``data`` if it is an integer from ``least`` to ``most``. Raises ValueError if not."""
+    """Return ``data`` if it is an integer from ``least`` to ``most``. Raises ValueError for any other value."""
     if type(data) is not int or not least <= data <= most:
         raise ValueError(f"{str(data)[:40]} is not a size from {least} to {most}")
     return data
@@ -207,7 +207,7 @@ def _body_to_json(body: Body) -> list[Any]:
 
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
-    """Return the operation as JSON, without fields whose value is the usual one (USUAL)."""
+    """Return the operation as JSON, without the fields that have their default value (USUAL)."""
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
     found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
@@ -247,7 +247,10 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """A decoder of a program's JSON. It refuses a value that is defined twice, or used before it is defined."""
+    """A decoder of a program's JSON.
+
+    It refuses JSON in which a value is defined twice, or used before its definition.
+    """
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The wing ``chip`` reads the schedule from the text of a program that was compiled for a TPU. For each kernel, the
-schedule has the compiler's estimate of cycles. For a collective there is no such estimate: the schedule only shows
-where it starts and where the program waits for its result. The judge gets the schedule as JSON, which is untrusted.
+The optional package ``chip`` reads the schedule from the text of a program that was compiled for a TPU. For each
+kernel, the schedule has the compiler's estimate of cycles. For a collective there is no such estimate: the schedule
+only shows where it starts and where the program waits for its result. The judge gets the schedule as JSON, which is
+untrusted.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Instruction:
         flops: FLOPs of the kernel's matmuls.
         number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
         communication: for "collective" and "start", the groups, axes and size.
-        joined: for a matmul, the numbers of the collectives whose results the matmul's kernel adds to the product. No
-            other instruction uses the collectives' results, and the kernel reads them only after its multiplications.
+        joined: for a matmul, the numbers of the collectives whose results the matmul's kernel adds to the matmul's
+            result. No other instruction uses the collectives' results, and the kernel reads them only after its
+            multiplications.
         rounds: for a loop, the number of rounds; None if the compiled text does not show the number.
         bodies: for a loop, its body; for branches, all branches.
         file, line: the place in the learner's source, if known.
@@ -57,7 +59,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A compiled program, as one device runs it. All devices run equal instructions.
+    """A compiled program, as each device runs it. All devices run equal instructions.
 
     Attributes:
         mesh: axis sizes in order; devices are numbered row-major.
@@ -66,7 +68,8 @@ class Schedule:
         aliased: bytes of results that reuse the memory of arguments.
         by: versions of the software that made the schedule, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its canonical form.
-        layouts: for each result, each device's part of the whole, in mesh order: start and end along each dimension.
+        layouts: for each result, the part of the array on each device, in mesh order: start and end along each
+            dimension.
         added: collectives that the compiler added, as JSON that is not checked yet; None if they were not looked for.
     """
 
@@ -119,7 +122,7 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def _one_to_json(one: Instruction) -> dict[str, Any]:
-    """Return the instruction as JSON, without fields whose value is the usual one (USUAL)."""
+    """Return the instruction as JSON, without the fields that have their default value (USUAL)."""
     found: dict[str, Any] = {"op": one.op, "what": one.what}
     found |= {name: getattr(one, name) for name, value in USUAL.items() if getattr(one, name) != value}
     if (c := one.communication) is not None:
@@ -154,7 +157,7 @@ def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 @dataclass
 class _Reading:
-    """A decoder of instructions. It refuses a body in which a "start" has no "done"."""
+    """A decoder of instructions. It refuses JSON in which a collective's "start" has no "done" in its body."""
 
     mesh: dict[str, int]
     count: int = 0

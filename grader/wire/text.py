@@ -33,7 +33,7 @@ def one_line(error: BaseException) -> str:
 
 
 def describe_load(fault: dict[str, Any]) -> str:
-    """Say why a learner's cell or file stopped: ``cell 3 stopped at line 2: NameError: ...``."""
+    """Say why the run of a learner's cell or file stopped: ``cell 3 stopped at line 2: NameError: ...``."""
     at = f" at line {fault['line']}" if fault["line"] else ""
     if fault.get("kind") == "absent":
         return f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where this is graded"

@@ -13,11 +13,11 @@ from grader.wire.frames import is_spec
 
 
 class Misfit(Exception):
-    """A value does not have the expected branches: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
+    """A value does not have the expected tree structure: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
 
 
 def is_tree(value: Any) -> bool:
-    """Return whether a value has branches. A PartitionSpec has no branches, even if its class is a tuple."""
+    """Return whether a value has branches. A PartitionSpec counts as a leaf, even if its class is a tuple."""
     return isinstance(value, Mapping | list | tuple) and not is_spec(value)
 
 

@@ -26,7 +26,10 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Return a ChoiceKind with parameters filled into the options. Raises the exceptions of ``AnswerKind.of``."""
+        """Return a ChoiceKind with the learner's parameters filled into the options' texts.
+
+        Raises the exceptions that ``AnswerKind.of`` raises.
+        """
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
@@ -84,8 +87,8 @@ class ChoiceKind(AnswerKind[str, str]):
     def _by_text(self, text: str) -> list[str]:
         """Return the keys of all options that ``text`` may mean.
 
-        They are the options with this text; if there are none, the option whose key is this text; if there is none, the
-        options whose texts begin with it.
+        The result has the options with this text. If no option has this text, the result has the option whose key is
+        ``text``. If no option has this key, the result has the options whose texts begin with ``text``.
         """
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (

@@ -1,4 +1,4 @@
-"""Answers that are a formula. Two formulas count as equal if their values agree at points drawn for the symbols."""
+"""Answers that are a formula. Two formulas count as equal if their values are equal at randomly chosen points."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class FormulaKind(AnswerKind[Evaluated, Evaluated]):
-    """A formula. ``symbols`` maps each symbol to the values to draw from.
+    """A formula. ``symbols`` maps each symbol to its possible values, from which the grader chooses at random.
 
-    ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula and returns
-    ``{"formula": text, "values": [...]}`` or ``{"problem": reason}``, which ``read`` gets.
+    The method ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula and returns
+    ``{"formula": text, "values": [...]}`` or ``{"problem": reason}``. The method ``read`` gets this dict.
     """
 
     symbols: Mapping[str, Sequence[float]]

@@ -22,9 +22,9 @@ UNKNOWN = "not right, and no known misconception leads to it"
 class AnswerKind(ABC, Generic[Want, Given]):
     """A kind of answer: tells learners how to answer, and reads, compares and shows answers.
 
-    A *want* is an answer of an author's function, checked and converted by the method ``want``: the right answer, or
-    that of a misconception. A *given* is a learner's answer, converted by the method ``read``. Texts about a wrong
-    answer never reveal the right answer.
+    A *want* is an answer that an author's function returns (the right answer, or a misconception's wrong answer),
+    checked and converted by the method ``want``. A *given* is a learner's answer, converted by the method ``read``.
+    Texts about a wrong answer never reveal the right answer.
 
     Attributes:
         name: the kind's name in reports and declarations: "number" for ``exercise.number``.
@@ -54,7 +54,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @staticmethod
     @abstractmethod
     def heading(answer: Any) -> str:
-        """Return the form of the answer in a few words, equal for all students."""
+        """Return the form of the answer in a few words; all students see equal words."""
 
     @property
     @abstractmethod
@@ -63,7 +63,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def want(self, value: Any) -> Want:
-        """Convert the value that an author's function returned to the form of a right answer.
+        """Convert the value that an author's function returned to the form in which this class compares answers.
 
         Raises ValueError if the value is not an answer of this kind.
         """
@@ -83,8 +83,8 @@ class AnswerKind(ABC, Generic[Want, Given]):
     def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
         """Return True if ``other``, a misconception's answer, explains all wrong parts of ``given``.
 
-        Each part of ``given`` must equal that part of ``want`` (the right answer) or of ``other``. Answers without
-        parts give False.
+        Each part of ``given`` must equal that part of ``want`` (the right answer) or of ``other``. For a kind of answer
+        that has no parts, return False.
         """
         return False
 
@@ -102,7 +102,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def read_as(self, given: Given) -> str:
-        """Return a learner's answer as text, which shows the learner how the grader understood the answer."""
+        """Return a learner's answer as text. The text shows the learner how the grader understood the answer."""
 
     def written(self, want: Want) -> str:
         """Return the answer ``want`` as a learner could write it, so that ``read`` gives an equal answer."""
@@ -113,7 +113,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return text
 
     def misfit(self, given: Given) -> str:
-        """Return why this answer is wrong for every variant of the question; '' if it may be right."""
+        """Return why this answer is wrong for every variant of the question; '' if the answer may be right."""
         return ""
 
     def why(self, given: Given, want: Want) -> str:

@@ -25,7 +25,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     """A number with a unit.
 
     Attributes:
-        zero: True if the right number may be 0, which only tables allow.
+        zero: True if the right number may be 0. Only numbers in tables may be 0.
         drawn: the numbers that were drawn for the question.
     """
 
@@ -102,10 +102,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.
 
-        A wrong answer may be off by a power of 1000, or by the factor between kB and KiB. The reason says so only if
-        the numbers in the question cannot explain this factor. No reason mentions a factor of 8, which may come from
-        the bits in a byte, but also from 2·4 or an axis of size 8. For plain numbers and numbers of tokens, which
-        rarely have a wrong unit, no other reason says how far off the answer is.
+        A wrong answer may differ from the right one by a power of 1000, or by the factor between kB and KiB. The reason
+        names this factor only if the numbers in the question cannot explain it. No reason mentions a factor of 8, which
+        may come from the bits in a byte, but also from 2·4 or an axis of size 8. For plain numbers and numbers of
+        tokens, which rarely have a wrong unit, no other reason says how far off the answer is.
         """
         got = answer.value
         if got <= 0:

@@ -182,7 +182,7 @@ def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict
         raw: a learner's table or row, as a JSON dict or list.
         names: the names of the rows or columns.
         what: "row" or "column", for messages.
-        where: the beginning of a message.
+        where: the text with which a message begins.
     """
     if isinstance(raw, list):
         if len(raw) != len(names):
