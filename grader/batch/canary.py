@@ -37,7 +37,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Do nothing: the default of the argument ``step``, for callers that show no progress."""
+    """Do nothing. This is the default of the argument ``step``, for callers that show no progress."""
 
 
 class CanaryFailed(CourseError):
@@ -103,7 +103,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """Return a few exercises, in course order, that together have every kind of task and of answer in the course."""
+    """Return a few exercises, in course order, that together have every kind of task and answer that the course has."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)

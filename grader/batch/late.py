@@ -23,7 +23,7 @@ Extension = Mapping[str, timedelta]
 class Handed:
     """A submission time, and the record or file that it comes from.
 
-    ``for_all`` is True if the staff's record gives one time for all modules.
+    ``for_all`` is True if the staff's record (``submitted.csv``) gives one time for all modules.
     """
 
     time: datetime

@@ -28,7 +28,7 @@ FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
 class Trials(Protocol):
-    """One program with operations that a runner can change."""
+    """One program and its runner, the worker that runs the program with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
         """Change the operations ``numbers`` of the kind ``what``, one at a time. Return how much the results change.
@@ -59,7 +59,7 @@ class Poisoned:
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
-        """Return, for each operation of the kind ``what``, whether it matters; a fault if a trial fails."""
+        """Return whether each operation of the kind ``what`` matters; a fault if running a changed program fails."""
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
@@ -115,17 +115,18 @@ class Poisoned:
         """Return True if a result changed by more than its bound.
 
         Args:
-            far: the largest change of each result of the first run, step by step.
-            largest: the largest value of each result of the first run.
+            far: the largest change of each result of each step, in the first run.
+            largest: the largest value of each result of each step, in the first run.
         """
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return what follows from a trial that failed before it measured changes; None if the trial succeeded.
+    """Return which operations matter if changed programs gave no results to measure; None if they gave results.
 
-    The returned value is a fault, or it says that all operations that a result depends on (``alive``) matter.
+    The returned value is a fault, or it says that every operation that a result depends on (marked in ``alive``)
+    matters.
     """
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"

@@ -55,7 +55,7 @@ FORM = 5  # the version of the format in which the cache holds values
 
 
 class Keys:
-    """Makes the keys of a store. Thread-safe.
+    """Makes the keys of a cache (``Store``). Thread-safe.
 
     Args:
         about: all facts that every value depends on, such as versions, as JSON.
@@ -130,7 +130,7 @@ class Checked(BaseModel, frozen=True):
     """The results of an exercise's checks, and their evidence. Points are not yet multiplied by the exercise's weight.
 
     Attributes:
-        lasting: True if no time or memory limit decided a result.
+        lasting: True if the results did not depend on a time limit or a memory limit.
     """
 
     results: list[Result]
@@ -140,7 +140,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """Which operations of one kind in a program change the results, or a fault if a trial failed."""
+    """Which operations of one kind in a program change the results; a fault if running a changed program failed."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -167,7 +167,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """One kind of value.
+    """One kind of value in the cache, such as ``RUNS``.
 
     Attributes:
         pack: returns the value as bytes; None if a fresh run could give a different value.

@@ -20,7 +20,7 @@ Asleep = Callable[[], AbstractContextManager[None]]
 class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
-    If the devices of a program wait for each other, the runner sets its worker aside: this worker stays with the
+    If the devices of a program wait for each other, the runner *sets its worker aside*: this worker continues with the
     program, and the next program gets a new worker.
 
     Args:
@@ -88,7 +88,7 @@ class Runner:
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
-        """Wait for the worker. Yield the worker, and a function that sets the worker aside for the rest of the block.
+        """Wait until the worker is free. Yield it, and a function that sets it aside for the rest of the block.
 
         A worker that was set aside ends with the block.
         """

@@ -67,7 +67,7 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 class Runs:
     """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
 
-    The rule holds for public inputs and for hidden inputs separately.
+    The rule applies to runs on public inputs and to runs on hidden inputs separately.
 
     Args:
         files: names of the source files that line numbers in programs refer to.
@@ -161,7 +161,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """If the program in the block reaches the time limit, add the whole time limit to the cost."""
+        """During the block, if the program reaches the time limit, add the whole time limit to the cost."""
         try:
             yield
         except WorkerDied as died:

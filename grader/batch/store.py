@@ -127,8 +127,9 @@ class Folder:
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
-        They must be graded again if no report has a current fingerprint, or if one of their results is ``broken``. The
-        returned report may come from a killed run.
+        The exercises must be graded again if no report has a current fingerprint (a digest of everything that the
+        report depends on), or if a result of one of the exercises is ``broken``. The returned report may come from a
+        killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -196,7 +197,8 @@ class Folder:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: the reason for each student of the class who has no report; a remark in ``grades.csv``.
+            absent: for each student of the class without a report, the reason, which becomes a remark in
+                ``grades.csv``.
             people: names and sections from the roster; None keeps the names and sections of the last run.
         """
         if self.dry:
@@ -313,7 +315,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student, which are read when they are needed. At most MOST_HELD characters of code stay in memory.
+    """Submissions by student. Each is read when it is needed. At most MOST_HELD characters of code stay in memory.
 
     If a submission's files change during a run, the grader grades the version that it read last. The report has the
     fingerprint of this version.
@@ -348,7 +350,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). Only submissions that cannot be read have an error."""
+    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):

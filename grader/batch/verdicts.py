@@ -135,7 +135,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return True if the code of a task ran: it returned a result or raised an error."""
+    """Return True if the code of a task ran, so that it returned a result or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -167,7 +167,8 @@ class ProgramFindings:
     Attributes:
         lock: held while findings are added.
         findings: findings by the key of the request (``Ask.same``).
-        shown: findings of a whole submission with this misconception, by the keys (``Ask.same``) of all requests to it.
+        shown: findings of a whole submission that has this misconception. The key is the tuple of the keys
+            (``Ask.same``) of all requests to the submission.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -71,8 +71,8 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        - If a child ends before it has answered a request, a new child gets only this request. If the new child ends,
-          too, the request gets a fault.
+        - If a child ends before it has answered a request, a new child gets only this request. If the new child also
+          ends too early, the request gets a fault.
         - If two children end while they load the source, all requests to the source get a fault.
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.
@@ -108,7 +108,7 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Add faults for a function that reached its time limit, and for other functions of its exercise."""
+        """Record faults for a function that reached its time limit, and for the other functions of its exercise."""
         other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
@@ -260,7 +260,7 @@ T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers to lend. The pool prefers a set whose processes are already running.
+    """Sets of workers that the grader lends to submissions. It prefers a set whose processes are already running.
 
     Args:
         every: one set for each submission that is graded in parallel.

@@ -66,7 +66,8 @@ def _low(argument: int) -> Line:
 def _test(rule: Rule, pid: int) -> list[Line]:
     """Return the instructions that test a rule.
 
-    A call that breaks the rule gets an error. For any other call, the filter goes on after these instructions.
+    The filter answers a call that breaks the rule with an error. For any other call, the filter goes on with the
+    instructions that follow the returned ones.
     """
     raise TypeError(rule)
 

@@ -100,7 +100,7 @@ def python_path() -> str:
 
 
 def interpreter() -> list[str]:
-    """Return the interpreter with all links that lead to it, and the ``pyvenv.cfg`` of a virtual environment."""
+    """Return the paths of the Python interpreter, of all links to it, and of a virtual environment's ``pyvenv.cfg``."""
     found, path = [], Path(sys.executable)
     while path.is_symlink():
         found.append(str(path))

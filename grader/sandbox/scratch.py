@@ -33,10 +33,11 @@ def is_over_quota(folder: str) -> bool:
 
 
 def empty(root: str) -> bool:
-    """Delete the contents of a folder, which other processes may have given any depth, names and permissions.
+    """Delete the contents of a folder, even if they have unusual names, permissions or depth.
 
     Inner folders move up to ``root`` before their outer folder is deleted. So no path is too long for the system, or
-    for a sandbox that looks up paths itself. Returns whether the folder is empty now; never raises.
+    for a sandbox that looks up paths itself. Return whether the folder is empty afterwards. This function never raises
+    an exception.
     """
     try:
         os.chmod(root, 0o700)

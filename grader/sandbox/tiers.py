@@ -47,7 +47,7 @@ PACKAGE = HERE.parent
 
 @dataclass(frozen=True)
 class Extra:
-    """Additional access for a worker that runs programs or parses. A worker that runs learner Python gets no extra.
+    """Additional access for a worker that runs programs or parses files. A worker that runs learner Python gets none.
 
     Attributes:
         platform: the platform on which JAX looks for devices.
@@ -55,7 +55,8 @@ class Extra:
         serves: the module that answers requests in place of the role's module in SERVES.
         readable, writable: files and folders of this machine that the worker may read or write in addition.
         settings: environment variables.
-        unlimited: whether the process has no limit on address space, because drivers reserve much of it.
+        unlimited: whether the worker's process has no limit on its address space, because device drivers reserve much
+            of it.
     """
 
     platform: str = "cpu"
