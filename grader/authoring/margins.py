@@ -240,7 +240,8 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
     """Yield a problem if ``claim`` and the least amount in ``found`` differ by more than a factor ROOM.
 
-    ``claim`` is an argument of ``between``.
+    ``claim`` is an argument of ``between``: the author's statement of the least amount that right programs, or wrong
+    programs, need.
     """
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)

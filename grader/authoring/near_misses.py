@@ -28,7 +28,7 @@ COUNT = 4
 
 
 def near_miss_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each near miss that a question's tolerance accepts in some draws only."""
+    """Yield a problem for each near miss that a question's tolerance accepts in some, but not all, draws."""
     found = {node.name: node for node in syntax.parse(exercise.source).body if isinstance(node, ast.FunctionDef)}
     for question in exercise.questions.values():
         if isinstance(question.answer, Quantity) and question.name in found:

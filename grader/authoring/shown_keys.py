@@ -46,7 +46,7 @@ RTOL = 1e-9
 
 
 def shown_formulas(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, formula) for each formula in a text that equals the right answer (or its entry) in all draws."""
+    """Yield (place, formula) for each formula in a text that in all draws equals the right answer or an entry of it."""
     names, points, keys = _values(question)
     if not any(points):
         return
@@ -67,7 +67,7 @@ Key = tuple[Mapping[str, Any], AnswerKind, Any]
 
 
 def keys_of(question: Question) -> list[Key]:
-    """Return the right answer for each draw; [] if the author's function fails, or if a person grades the answer."""
+    """Return the right answer for each draw; [] if the author's function fails, or if a person grades the question."""
     if isinstance(question.answer, Written):
         return []
     try:

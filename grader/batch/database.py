@@ -302,7 +302,7 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return (summary, suspicions, students without a report) of the last run, as JSON; None before any run."""
+        """Return the last run's (summary, suspicious answers, students without a report) as JSON; None before a run."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:

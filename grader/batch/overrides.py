@@ -320,7 +320,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Add the overrides of unknown students to ``problems``. Call this when ``settle`` has had all reports.
+        """Add the overrides of unknown students to ``problems``. Call this after ``settle`` has processed all reports.
 
         Args:
             students: all students with a report.

@@ -31,7 +31,7 @@ class Trials(Protocol):
     """One program and its runner, the worker that runs the program with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers`` of the kind ``what``, one at a time. Return how much the results change.
+        """Change the operations of kind ``what`` with these numbers, one at a time. Return how much the results change.
 
         The returned mapping is described in ``runner.poison.moved``. Raises WorkerDied.
         """

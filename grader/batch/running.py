@@ -151,7 +151,10 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers``, one at a time. Return how much the results change. Raises WorkerDied."""
+        """Change the operations with these numbers, one at a time, and return how much the results change.
+
+        Raises WorkerDied if the program's worker dies.
+        """
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():

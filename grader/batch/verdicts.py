@@ -220,7 +220,7 @@ class References:
         return found.shown[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
-        """Keep known answers of a misconception, or of the reference (None), so that no run is needed to find them."""
+        """Keep known answers of a misconception, or of the reference (None), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}

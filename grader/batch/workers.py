@@ -92,7 +92,10 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Add faults for requests that are not tried again. The child ended before it answered request ``left[0]``."""
+        """Record faults for requests that are not tried again.
+
+        The child ended before it answered the request ``left[0]``.
+        """
         seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
         self._hung += late
         if not ended.loaded:

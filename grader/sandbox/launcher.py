@@ -155,7 +155,10 @@ def drop_capabilities() -> None:
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and unlinks them."""
+    """Make the pipes named in PIPES and return their descriptors.
+
+    A starting worker opens the pipes and deletes their names.
+    """
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)

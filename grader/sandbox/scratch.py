@@ -57,7 +57,10 @@ def empty(root: str) -> bool:
 
 
 def _move_up(name: str, top: int) -> list[str]:
-    """Delete the folder ``name`` in ``top``. Move its inner folders to ``top`` under random names; return the names."""
+    """Delete the folder ``name`` in ``top``, after moving its inner folders to ``top``.
+
+    Return their new, random names.
+    """
     os.chmod(name, 0o700, dir_fd=top)
     inner = os.open(name, FOLDER, dir_fd=top)
     moved = []

@@ -20,7 +20,7 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a request: a ``value``, or the grader's ``error`` that stopped the request."""
+    """The result of a request: a ``value``, or the ``error`` of the grader that stopped the request."""
 
     name: str
     value: Any

@@ -184,7 +184,7 @@ class TpuCompiler:
     """Compiles programs for one slice, in a worker that starts on the first use.
 
     Args:
-        course: the course, with limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
+        course: the course, which sets the limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
         cache: the cache of results; by default the cache in the user's folder, which ``close`` closes.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
         remember: whether to use the default cache if no ``cache`` is given.
@@ -214,7 +214,7 @@ class TpuCompiler:
             self._own.close()
 
     def fits(self, ask: Ask) -> str:
-        """Return the reason why the mesh of a request does not fit on the slice; '' if it fits."""
+        """Return the reason why the slice's chips cannot form the mesh of a request; '' if they can."""
         try:
             placed(self.on, ask.mesh)
         except ValueError as error:
@@ -222,7 +222,7 @@ class TpuCompiler:
         return ""
 
     def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
-        """Return the worker's answer for a program, or None if the mesh does not fit on the slice.
+        """Return the worker's answer for a program, or None if the slice's chips cannot form the request's mesh.
 
         The result is also None for a request with hidden inputs, because only programs for public inputs are compiled.
 

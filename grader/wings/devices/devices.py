@@ -247,7 +247,7 @@ def why_not(backend: Backend, problem: str) -> str:
 
 
 def one(text: str) -> str:
-    """Return a message of JAX as one line, without JAX's general advice."""
+    """Return an error message of JAX as one line, without JAX's general advice."""
     line = " ".join(text.split())
     line = re.sub(r"^Unable to initialize backend '\w+': ", "", line)
     return re.sub(r" \(you may need to uninstall.*|\(set JAX_PLATFORMS=.*", "", line)[:200].rstrip(" .")

@@ -83,7 +83,7 @@ class Comparison:
     """The comparison of a class's code in one module.
 
     Attributes:
-        works: the number of students with code that was not handed out to them.
+        works: the number of compared students: those who wrote code besides the handed-out code.
         pairs: the pairs with a similarity of at least LENGTH, the most similar first.
         median: the median similarity of all pairs.
         usual: the limit above which a similarity is unusual. In nine of ten classes, no pair exceeds the limit. It is
