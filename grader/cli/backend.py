@@ -16,7 +16,7 @@ def beside_at(
     Raises CourseError, WingError.
 
     Args:
-        quiet: True to report only errors.
+        quiet: True to print errors only.
         remember: True to reuse earlier compilations.
     """
     if name.startswith("tpu:"):

@@ -150,7 +150,10 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return ``work``; if it is None, the default folder of a learner's work. Raises CourseError if that is missing."""
+    """Return ``work``; if it is None, return the default folder.
+
+    Raises CourseError if the default folder is missing.
+    """
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -194,7 +197,10 @@ def roster_in(path: Path | None) -> Roster | None:
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:
-    """Return the sizes by name in a text such as ``x=4,y=2``. Raises CourseError that names ``option``."""
+    """Return the sizes by name in a text such as ``x=4,y=2``.
+
+    For another text, raises CourseError that names ``option``.
+    """
     sizes: dict[str, int] = {}
     for part in text.split(",") if text else ():
         name, equals, size = (word.strip() for word in part.partition("="))

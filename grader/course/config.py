@@ -58,7 +58,7 @@ class LatePolicy(Strict):
     Attributes:
         grace_minutes: minutes after the deadline in which submissions have no penalty. Late days are counted from the
             end of these minutes.
-        percent_per_day: percentage of the points earned in the module, for each begun day.
+        percent_per_day: the penalty for each begun late day, as a percentage of the points earned in the module.
         at_most_percent: the highest penalty, as a percentage of the points earned in the module.
         free_days: late days that each student may use in the whole course, in the order of the deadlines.
         trust: the times that decide whether a submission is late. ``record``: only times in the staff's
@@ -79,7 +79,7 @@ class Config(Strict):
     ``repository`` is the address of ``exercises/`` on GitHub. If it is given, notebooks have a link that opens them in
     Colab. In the learners' course.yaml, the command ``build`` writes ``handed_out``: fingerprints of the stubs and
     notebooks as learners get them. The command ``verify`` reports a statement with more than ``statement_words`` words
-    before ``## Going further``; None is no limit.
+    before ``## Going further``; None means no limit.
     """
 
     name: str

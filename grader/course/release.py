@@ -30,7 +30,7 @@ class Made:
     Attributes:
         texts: the text of every file that could be made.
         unusable: for each exercise that cannot be used, one line with the reason.
-        held_back: files that were not made, because an exercise that they would contain cannot be used.
+        held_back: files that ``build`` does not make, because it cannot use an exercise that they would contain.
     """
 
     texts: dict[str, str] = field(default_factory=dict)

@@ -62,12 +62,12 @@ def looked_at(chunk: Chunk) -> CodeFacts:
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if no name in the source could change the source's answers in another run; False if unparsable."""
+    """Return True if no name in the source could change its answers in another run; False if Python cannot parse it."""
     return all(looked_at(chunk).repeatable for chunk in source.chunks)
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if every task and answer is still a stub, of this edition of the course or of another."""
+    """Return True if every task and answer is still a stub, as this or another edition of the course handed it out."""
     left = 0
     for chunk in source.chunks:
         stubs = looked_at(chunk).stubs

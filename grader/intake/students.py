@@ -168,7 +168,7 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """A folder's entries: ``named`` files are named after an exercise or module, ``others`` are not."""
+    """A folder's entries: ``named`` has the files that are named after an exercise or module, ``others`` all others."""
 
     folders: list[Path]
     zips: list[Path]

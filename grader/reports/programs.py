@@ -50,7 +50,7 @@ class Travelled(BaseModel):
 
 
 class Worked(BaseModel):
-    """A pipeline (see ``Pipeline``), and the mesh."""
+    """A pipeline (devices in a line that compute data and pass it on, see ``Pipeline``), and the mesh."""
 
     mesh: Mesh
     ticks: Pipeline
@@ -99,7 +99,7 @@ def rings_of(result: Result) -> list[Rounds]:
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    """Return the pictures of the type ``kind`` in a failed result. Leave out invalid pictures."""
+    """Return the valid pictures of the type ``kind`` in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
         with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError

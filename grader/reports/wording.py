@@ -62,7 +62,10 @@ def place_text(result: Result) -> str:
 
 
 def data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return (name, text) of expected data, actual data and notes for staff; only for failures and answers in words."""
+    """Return (name, text) of expected data, actual data and staff notes.
+
+    Only failures and answers in words have them.
+    """
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
     if result.status == "waiting":  # a person grades this answer, so show all of it
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
@@ -93,7 +96,7 @@ def _alike(text: str) -> str:
 
 
 def count_notes(report: Report) -> int:
-    """Return the number of notes on the submission and on its exercises."""
+    """Return the number of notes in a report: those on the submission plus those on its exercises."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
 
 
@@ -149,7 +152,7 @@ def worth_of(exercise: ExerciseReport) -> str:
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """Return text for a result's points: earned and possible points, or only possible points if not judged."""
+    """Return text for a result's points: earned and possible points, or only possible points if it was not judged."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 

@@ -71,7 +71,7 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
 
     Args:
         entry: the path relative to the submission's folder.
-        left: the number of bytes that this file and all later files may have in total.
+        left: the number of bytes that this file and all files after it may have together.
     """
     if os.path.islink(path):
         return A_LINK

@@ -172,7 +172,10 @@ class _Texts:
 
 
 def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
-    """Return all text that STUDENT submitted for ASSIGNMENT, where ``path`` is ``STEP/STUDENT/ASSIGNMENT/...``."""
+    """Return all text that a student submitted for an assignment.
+
+    ``path`` names both: ``STEP/STUDENT/ASSIGNMENT/...``.
+    """
     place = folder.joinpath("submitted", *path.parts[1:3])
     return "\n".join(read.text(p) for p in _files(place))
 

@@ -120,7 +120,7 @@ def slice_of(text: str) -> Slice:
 
 
 def _near(text: str) -> str:
-    """Return text that suggests a similar slice of the chip that ``text`` names, or ''."""
+    """Return a text that suggests a slice with a name similar to ``text``, of the chip that ``text`` names; or ''."""
     try:
         name = slice_name(text)
     except ValueError:

@@ -290,10 +290,7 @@ class Dispatch:
         return min(long, key=lambda j: j.sent, default=None)
 
     def _elsewhere(self, job: Job | None) -> None:
-        """Queue a silent worker's submission for another worker.
-
-        If the silent worker answers first, its answer counts.
-        """
+        """Queue the submission of a silent worker for another worker. The silent worker's answer still counts."""
         if job is None or job.student not in self.left or job in self.again:
             return
         where = [self.members[a] for a in job.under_way.values() if a in self.members]
