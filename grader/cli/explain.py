@@ -121,7 +121,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts with two texts added: the time by the TPU compiler and the learner's predictions."""
+    """Return the program's facts with two texts added: the TPU compiler's time and the learner's predicted times."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # There may be predictions only for a learner's program, or if the course's folder has learners' exercises.

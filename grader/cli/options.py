@@ -161,7 +161,10 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work is in a course without solutions, which the work's author may have written."""
+    """Raise CourseError if the work is in a course without solutions.
+
+    The author of the work may also have written this course.
+    """
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "

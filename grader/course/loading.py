@@ -56,7 +56,7 @@ class Course:
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def module_called(self, name: str) -> Module | None:
-        """Return the module that ``name`` means, as in ``select``; None if it does not mean exactly one module."""
+        """Return the one module that ``name`` means by the rules of ``select``; None if there is no such module."""
         try:
             meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
         except CourseError:

@@ -105,7 +105,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Return a paragraph as one joined line, split into its sentences, and an empty line.
+    """Return a paragraph as two lines: the paragraph's lines joined by blanks, and an empty line.
 
     A list, and a paragraph that begins with "Answer ", is returned with its lines unchanged and no empty line.
     """

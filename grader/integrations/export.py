@@ -51,7 +51,7 @@ def students_in(folder: Path) -> list[str]:
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:
-    """Write a line per result, per change of points by hand, and per late penalty.
+    """Write a line per result, then a line per exercise whose points a person set, and a line per late penalty.
 
     A student's lines add up to the score.
     """

@@ -116,7 +116,10 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
-    """Return the first failure of a part that the learner wrote, else of an unwritten part; None if nothing failed."""
+    """Return the first failed result; None if no result failed.
+
+    Results of parts in which the learner wrote something come before results of unfinished parts.
+    """
     failed = [r for r in exercise.results if r.status in ("failed", "broken")]
     return min(failed, key=is_unfinished, default=None)
 

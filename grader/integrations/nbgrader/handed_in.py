@@ -31,7 +31,10 @@ LONGEST_TIME = 100
 
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each entry that ``copy`` omits: links, pipes, sockets, unreadable files, files over a limit."""
+    """Return a line for each entry of a folder that ``copy`` omits.
+
+    Such entries are links, pipes, sockets, unreadable files and files over a limit.
+    """
     return listed(folder)[1]
 
 

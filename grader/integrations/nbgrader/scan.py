@@ -98,7 +98,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """Yield the leaks in a file: the file is a database, or a student's file has text of another student."""
+        """Yield a line if the file is a database, and lines if a student's file has text of another student."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"

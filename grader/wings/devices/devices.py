@@ -183,7 +183,10 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start the processes, connect them with each other, and return the devices or the problem that they report."""
+        """Start and connect the processes.
+
+        Return a description of their devices, or of the problem that they report.
+        """
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))
