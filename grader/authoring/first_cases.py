@@ -61,8 +61,8 @@ def _calls(checks: Iterable[Check]) -> set[int]:
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers without their field ``poison``.
 
-    ``poison`` changes results of operations to find the operations that matter. It is slow, because the runner compiles
-    another program for it.
+    ``poison`` changes results of operations to find the operations that matter. Finding ``poison`` is slow, because the
+    runner compiles another program for it.
     """
     return [
         replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a

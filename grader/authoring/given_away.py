@@ -43,7 +43,7 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     """Return True if a function returns the question's right answer in every draw (random choice of its numbers).
 
     Args:
-        takes: parameter of the function -> the question's parameter whose value the function gets.
+        takes: a dict from each parameter of the function to the question's parameter whose value it gets.
         keys: the right answer in each draw.
     """
     for drawn, kind, key in keys:

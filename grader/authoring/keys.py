@@ -195,7 +195,10 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield (value, unit) of each number in the right answer for one draw; nothing if the author's function fails."""
+    """Yield (value, unit) of each number in the right answer for the numbers ``drawn``.
+
+    Yield nothing if the author's function fails.
+    """
     if not (units := units_of(question)):
         return
     try:

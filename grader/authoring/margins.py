@@ -100,9 +100,9 @@ class Measured:
 
     Attributes:
         separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
-        right: amounts of right programs.
-        wrong: amounts of misconceptions that name the check in ``fails``. If the budget is a plain number, ``wrong``
-            also has amounts of misconceptions that name an earlier check.
+        right: the amounts that right programs need.
+        wrong: the amounts that misconceptions need, if they name the check in ``fails``. If the budget is a plain
+            number, ``wrong`` also has amounts of misconceptions that name an earlier check.
     """
 
     check: Check
@@ -281,7 +281,8 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
     """Judge the check on one set of inputs. Return, for each request, the ``Seen`` object with the compared amounts.
 
-    One set of inputs suffices, because all sets run the same program, and its amounts do not depend on values.
+    One set of inputs suffices, because all sets run the same program, and the program's amounts do not depend on
+    values.
     """
     given = tuple(
         replace(of_call, measuring=measuring)

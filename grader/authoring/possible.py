@@ -117,7 +117,9 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers. Another part of ``verify`` reports invalid answers.
+    """Yield a problem if a question's draws (random numbers) give too few different answers.
+
+    Another part of the command ``verify`` reports invalid answers.
 
     A table needs LEAST_ANSWERS different answers. Any other kind of question needs two different answers if it has
     several draws.

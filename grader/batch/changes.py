@@ -40,7 +40,7 @@ NOTHING = "no known cause: submission, course and versions are unchanged; review
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one student's points.
+    """One change of one student's points by a regrade.
 
     Attributes:
         what: the changed part of the report: a check as EXERCISE/CHECK, an exercise as EXERCISE, or a late penalty as
@@ -139,7 +139,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
     """Yield a change for each exercise that became a bonus exercise, or that is no longer one.
 
-    Such a change lists equal points before and after.
+    In such a change, the points before and after are equal.
     """
     if not _says_what_is_a_bonus(old):
         return

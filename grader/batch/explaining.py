@@ -45,7 +45,7 @@ MAX_DATA = 64 << 20  # Bytes. A call is not run if its arguments together are la
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
     """Return (exercise, None) if ``name`` is an exercise, or (exercise, task) if ``name`` is a task of the exercise.
 
-    Any unique prefix of a name works. Raises CourseError if no name or more than one name fits.
+    Any unique prefix of a name works. Raises CourseError if ``name`` is a prefix of no name or of several names.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:

@@ -214,7 +214,10 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports. Its kind is never ``broken``, the kind of grader's faults."""
+    """Return the fault that an untrusted process reports.
+
+    The kind of the returned fault is never ``broken``, because faults of this kind are the grader's own.
+    """
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")

@@ -127,7 +127,10 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return all that one exercise's results depend on, by name, so that a regrade can say why a result changed."""
+        """Return a dict with all that one exercise's results depend on.
+
+        A regrade uses it to say why a result changed.
+        """
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",

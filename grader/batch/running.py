@@ -79,7 +79,10 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # Task -> the reason why it hung on devices that are not simulated.
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings for requests that share one reply. After a fault, all further requests get this fault."""
+        """Return the findings for requests that share one reply.
+
+        If one of the requests gets a fault, all requests after it get this fault.
+        """
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -104,7 +107,10 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store has the result. If the worker dies, return a fault of the program."""
+        """Run a program, unless the store (the cache) has its result.
+
+        If the worker dies, return a fault of the program.
+        """
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -119,7 +125,10 @@ class Runs:
             return run_fault(died, seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Run the program on devices that are not simulated, if any. Return the observation with the results added."""
+        """Run the program also on devices that are not simulated, if there are any.
+
+        Return the observation ``seen`` with the results from these devices added.
+        """
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen

@@ -58,7 +58,8 @@ def why(
         course: the course with the check.
         tier: the isolation of the workers, as for ``grade``.
         submission: the student's submission.
-        where: ``EXERCISE/CHECK``, or only the name of a check or question, if no other exercise has this name.
+        where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if this name is in no other
+            exercise.
         kept: the report on file, if there is one.
         make: a function that makes a grader without a cache; None for a grader with only simulated devices.
         overrides: points given by hand to all students; the output lists those of this student.

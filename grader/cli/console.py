@@ -119,7 +119,7 @@ def _progress_lines(total: int, what: str) -> Callable[[str], None]:
 
 
 def tell_slow(who: str, seconds: float) -> None:
-    """Print the name of a student whose submission takes long to grade, and the time so far."""
+    """Print the name of a student whose submission takes long to grade, and the seconds of grading so far."""
     tell("grading", f"{who}: {seconds:.0f} s so far")
 
 

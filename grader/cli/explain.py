@@ -132,7 +132,10 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``; '' if unknown."""
+    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``.
+
+    Return '' if the compiler's time is unknown.
+    """
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""

@@ -120,7 +120,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     is a file, and some file systems treat these spellings as one file name.
 
     Args:
-        here: students whose reports this run will write; their spellings are used, too.
+        here: students whose reports this run will write; the returned function also uses their spellings.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))

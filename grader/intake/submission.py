@@ -12,7 +12,7 @@ Place = Path | tuple[Path, ...]  # the path or paths of one submission
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """Facts about a chunk's syntax. The defaults hold for code that Python cannot parse.
+    """Facts about a chunk's syntax. The defaults are right for code that Python cannot parse.
 
     Attributes:
         repeatable: True if a second run gives equal answers, as far as the names in the code show.
@@ -85,7 +85,7 @@ class NothingToGrade(SubmissionError):
 
 
 class Refused(Exception):
-    """A file is not used. The message continues a sentence that starts with the file's name."""
+    """The grader cannot use a file. The message continues a sentence that starts with the file's name."""
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:

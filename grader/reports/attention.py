@@ -97,7 +97,7 @@ def _several(report: Report) -> str:
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason that names the exercises in which XLA ended the process twice, or ''.
+    """Return a reason for review that names the exercises in which XLA ended the process twice; '' if there are none.
 
     The reason proves no attack, because honest code can make XLA end the process.
     """

@@ -59,7 +59,7 @@ class Rounds:
     Attributes:
         caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.
         devices: names of the columns.
-        rows: (name of the round, source line of the permute or None, cells).
+        rows: for each round (name of the round, source line of its permute or None, cells).
         left: the number of rounds that a long table omits before its last row.
         line: True if the devices are in a line, not on a ring.
     """

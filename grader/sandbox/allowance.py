@@ -36,7 +36,7 @@ class IdleTime:
 
     Attributes:
         pid: number of the process.
-        seconds: idle time so far.
+        seconds: idle time up to the last sample.
     """
 
     def __init__(self, pid: int, asleep: Callable[[int], float] = share_asleep) -> None:

@@ -33,7 +33,8 @@ def filter_program(machine: str, pid: int) -> bytes:
     """Return the filter as bytes, or b"" for an architecture that is not in ARCHITECTURES.
 
     Args:
-        pid: the process that installs the filter. It may send signals only to itself, and read only its own limits.
+        pid: the process that installs the filter. This process may send signals only to itself, and read only its own
+            limits.
     """
     if machine not in ARCHITECTURES:
         return b""

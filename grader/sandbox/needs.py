@@ -92,8 +92,8 @@ def compiler() -> list[str]:
 def python_path() -> str:
     """Return the PYTHONPATH of workers. Some clusters install packages in folders that only PYTHONPATH names.
 
-    It has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. An empty or relative entry
-    would mean a worker's current folder, the scratch folder, to which learner code writes.
+    The returned PYTHONPATH has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. An
+    empty or relative entry would mean a worker's current folder, the scratch folder, to which learner code writes.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)

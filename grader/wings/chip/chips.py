@@ -127,7 +127,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return the earlier compilation ``made``, or None if it was made from another program than the one in ``seen``.
+    """Return the earlier compilation ``made``; None if it was not made from the program in ``seen``.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
     """

@@ -73,7 +73,7 @@ def extra() -> Extra:
 
 
 class NoCompiler(CourseError):
-    """The TPU compiler is not available here. The message is one line."""
+    """The TPU compiler is not available on this machine. The message is one line."""
 
 
 def compiler_version() -> str:
@@ -162,7 +162,8 @@ class Key:
 def reading_digest() -> str:
     """Return SHA-256 over the grader's code on which cached results depend.
 
-    This code prepares programs for the compiler and reads compiled programs. ``code_of`` ignores its comments.
+    This code prepares programs for the compiler and reads compiled programs. Comments in the code do not count
+    (``code_of``).
     """
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
