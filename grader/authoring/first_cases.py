@@ -28,8 +28,8 @@ def first_cases(
     Args:
         fails: checks that the program fails. The grader does not judge the checks that come after these, so the result
             has no calls of the later checks.
-        every: checks that need all meshes and sizes. If ``fails`` contains such a check, its calls have all meshes and
-            sizes.
+        every: checks that need all meshes and sizes. If ``fails`` contains one of these checks, the result has all
+            meshes and sizes for the calls of this check.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}

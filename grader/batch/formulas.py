@@ -15,7 +15,7 @@ from grader.sandbox.worker import WorkerDied
 
 
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
-    """Return the finding of a formula question, with the formula's values added.
+    """Return ``finding``, the answer to a formula question, with the formula's values added.
 
     The points from ``points_of`` are choices of values for the formula's variables. The finding gets the formula's
     value at each point.

@@ -24,7 +24,7 @@ from grader.sandbox.worker import Worker
 
 
 class Grader:
-    """Grade submissions of one course.
+    """Grades submissions of one course.
 
     Args:
         course: the course that submissions are graded against.

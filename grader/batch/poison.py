@@ -47,7 +47,7 @@ class Poisoned:
         trials: runs the program with changed operations.
         seconds: the time limit of one run.
         store: keeps the answers from one run of the grader to the next.
-        run: the key of the program's run in ``store``.
+        run: the key in ``store`` of the program's run with unchanged operations.
     """
 
     seen: Observation
@@ -69,7 +69,7 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run of the grader would repeat all answers of ``matter`` so far."""
+        """True if a new run of the grader would repeat all answers that ``matter`` has given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:

@@ -65,7 +65,10 @@ class Keys:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of a source's replies. The key depends on the source's code and on all requests, in order."""
+        """Return the key of the replies of a source (a file or notebook).
+
+        The key depends on the source's code and on all requests, in order.
+        """
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
@@ -127,7 +130,7 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, and their evidence. Points are not yet multiplied by the exercise's weight.
+    """The results of an exercise's checks, and their evidence. The points do not include the exercise's weight yet.
 
     Attributes:
         lasting: True if the results did not depend on a time limit or a memory limit.
@@ -216,7 +219,7 @@ class Store:
         return value
 
     def distrust(self, source: Source) -> None:
-        """Never keep values of this source again."""
+        """Never keep values of this source (a file or notebook) again."""
         if self.cache is not None:
             self.cache.put(self.keys.source(source), b"")
 

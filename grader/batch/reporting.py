@@ -21,7 +21,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise. Points are not yet multiplied by the exercise's weight.
+    """The judgement of one exercise. The points in it do not include the exercise's weight yet.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -97,7 +97,7 @@ def total(points: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Basis:
-    """All that the reports of one grader depend on.
+    """Everything, besides submissions, that the reports of one grader depend on.
 
     Attributes:
         versions: versions of all software that a verdict depends on.
@@ -112,7 +112,7 @@ class Basis:
     _digests: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def fingerprint(self, submission: Submission, names: Sequence[str], *, public: bool) -> str:
-        """Return SHA-256 over all that the report depends on."""
+        """Return SHA-256 over everything that the submission's report depends on."""
         parts = [
             submission.student,
             submission.digest,

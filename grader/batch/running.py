@@ -92,7 +92,7 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return the finding for one request, from the reply to it.
+        """Return the finding (observation, outcomes or fault) for one request, made from the reply to this request.
 
         Args:
             before: an earlier observation of this program on other inputs, with the facts about the program; or None.

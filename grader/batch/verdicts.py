@@ -37,7 +37,7 @@ class Judge:
     """Judge the checks of a course's exercises.
 
     Args:
-        references: findings of the misconceptions, which decide the hints.
+        references: the results of running the misconceptions, which decide the hints.
     """
 
     def __init__(self, course: Course, references: References) -> None:
@@ -82,7 +82,7 @@ class Judge:
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
-        """Return True if a new run of the submission and of the misconceptions would repeat all findings."""
+        """Return True if a new run of the submission and of the misconceptions would give equal results."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
         faults = [f for f in findings if isinstance(f, Fault)]
@@ -162,7 +162,7 @@ def _step(answer: Answered) -> int | None:
 
 @dataclass
 class ProgramFindings:
-    """The findings of the reference or of a misconception.
+    """The findings (observations, outcomes, faults) of the reference or of a misconception.
 
     Attributes:
         lock: held while findings are added.
@@ -177,7 +177,10 @@ class ProgramFindings:
 
 
 class References:
-    """Findings of references and misconceptions. Each is run once, on public inputs. Thread-safe."""
+    """Findings (observations, outcomes, faults) of references and misconceptions.
+
+    Each reference and each misconception runs once, on public inputs. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}
@@ -226,7 +229,7 @@ class References:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield the findings that are known so far of an exercise's reference and misconceptions."""
+        """Yield the known findings (observations, outcomes, faults) of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

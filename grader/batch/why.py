@@ -31,7 +31,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Why:
-    """The new verdict on an appealed check.
+    """The new verdict on an appealed check, and its evidence.
 
     Attributes:
         result: the new verdict.

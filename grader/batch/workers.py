@@ -122,7 +122,7 @@ class Children:
         return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Send the chosen requests to one child, and keep the child's replies."""
+        """Send the chosen requests (numbers in the list of all requests) to one child, and keep the child's replies."""
         started, loaded, left = False, False, list(chosen)
         try:
             with closing(self._frames(chosen)) as found:
@@ -199,7 +199,7 @@ class Workers:
         return one
 
     def afresh(self) -> Workers:
-        """Return a copy of these workers whose store makes every value anew."""
+        """Return a copy of these workers whose store (cache) makes every value anew."""
         one = copy(self)
         one.store = self.store.afresh()
         return one
@@ -210,7 +210,7 @@ class Workers:
             worker.kill()
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
-        """Return the replies of a source, from confined child processes.
+        """Return the replies of a source (a file or notebook), from confined child processes that run it.
 
         Args:
             asks: the requests. Requests with hidden inputs come last.
@@ -270,7 +270,7 @@ class Pool(Generic[T]):
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        sets: all sets of workers.
+        sets: all sets of workers, those from ``every`` and those from ``spare``.
         slow: a function that is called with a name and the seconds of work on it so far: first after ``SLOW`` seconds,
             and again each time that the seconds have doubled.
     """

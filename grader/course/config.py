@@ -116,7 +116,7 @@ class Config(Strict):
 
 
 def read_config(path: Path) -> Config:
-    """Read course.yaml. Raises CourseError naming the file, the line and the field."""
+    """Read course.yaml. If it is invalid, raises CourseError that names the file, the line and the field."""
     return read_yaml(path, Config)
 
 
@@ -141,7 +141,10 @@ class _EachKeyOnce(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, model: type[Model]) -> Model:
-    """Return the content of one of the course's files. Raises CourseError naming the file, the line and the field."""
+    """Return the content of one of the course's YAML files.
+
+    If the file is invalid, raises CourseError that names the file, the line and the field.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=_EachKeyOnce)

@@ -205,5 +205,5 @@ class Course:
 
 
 def load_course(path: Path) -> Course:
-    """Load a course. Raises CourseError naming the file, the line and the field."""
+    """Load a course. If it is invalid, raises CourseError that names the file, the line and the field."""
     return Course(path.parent, read_config(path))

@@ -47,8 +47,9 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises. A notebook is made only if all its exercises are
-    usable.
+    """Return the files that learners get for the usable exercises.
+
+    A notebook is made only if all exercises in it are usable.
 
     Raises CourseError for a problem with the whole course.
     """

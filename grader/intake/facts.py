@@ -24,8 +24,10 @@ MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
 
 
 def look(text: str) -> CodeFacts:
-    """Parse the code of a chunk (a file or a cell) and return its facts; the default ``CodeFacts`` if Python cannot
-    parse the code."""
+    """Parse the code of a chunk (a file or a cell) and return its facts.
+
+    Return the default ``CodeFacts`` if Python cannot parse the code.
+    """
     tree = parsed(text)
     try:
         return CodeFacts() if tree is None else _facts(tree, len(text))

@@ -94,8 +94,10 @@ def paths_of(place: Place) -> tuple[Path, ...]:
 
 
 def fingerprint(source: Source) -> str:
-    """Return SHA-256 of the code. Comment lines, trailing blanks, empty cells, and file and cell names do not affect
-    it."""
+    """Return SHA-256 of a source's code.
+
+    The result does not depend on comment lines, trailing blanks, empty cells, and names of files and cells.
+    """
     chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
 

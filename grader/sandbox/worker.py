@@ -29,7 +29,7 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died, or garbage (the answer was no valid frame).
         stderr: the end of the worker's standard error.
-        phase: how far the worker's work was when it ended. ``starting``: the grader had sent no request yet. For a
+        phase: what the worker had done when it ended. ``starting``: the grader had sent no request yet. For a
             submission, ``asked``: the child has not started yet, and ``traced``: learner code may be running. For a
             program, ``asked``: the worker reads the program, ``compiling`` or ``executing``.
         ours: whether the grader, not the learner's program, is at fault. True until ``Runner.run_or_try_again`` has

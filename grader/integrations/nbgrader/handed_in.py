@@ -153,8 +153,10 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
 
 
 def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
-    """Copy files that ``listed`` names. Return a line for each file that, since ``listed`` ran, has become a link, a
-    pipe or too large."""
+    """Copy files that ``listed`` names. Return a line for each file that cannot be copied any more.
+
+    Since ``listed`` ran, a file may have become a link, a pipe or too large.
+    """
     odd = []
     for name in files:
         place = target / name
