@@ -56,7 +56,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 
 
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
-    """Grade the exercises' solutions that have not yet got full marks on this machine. Raises CanaryFailed.
+    """Grade the exercises' solutions that did not yet get full marks on this machine.
+
+    Raises CanaryFailed if one of them does not get full marks.
 
     The grader traces and runs each solution without the cache, with one exception. If the solution got full marks
     before, on this machine and with this version of the grader, and the grader's requests to it are unchanged, its

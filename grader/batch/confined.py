@@ -67,7 +67,7 @@ class ParsingProcess:
         self.left: dict[str, float] = defaultdict(lambda: READ_SECONDS_TOTAL)
 
     def __enter__(self) -> Self:
-        """Start the process without waiting for it."""
+        """Start the process without waiting until it is ready."""
         self._worker.start()
         return self
 

@@ -101,8 +101,8 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """The report ``graded`` that the grader made about a student, and the report ``counts`` that counts for the grade.
 
-    The report that counts also has points given by hand and late penalties. If there are none, both fields hold one
-    object.
+    The report that counts also has points given by hand and late penalties. If there are no such points and penalties,
+    both fields have the same object as their value.
     """
 
     graded: Report

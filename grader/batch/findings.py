@@ -161,7 +161,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault for a child process that ended too early. If its worker died, the fault is the grader's.
+    """Return the fault for a child process that ended too early. If the child's worker died, the fault is the grader's.
 
     Args:
         how: the reason why the child ended.

@@ -130,7 +130,9 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, and their evidence. The points do not include the exercise's weight yet.
+    """The results of an exercise's checks, and their evidence.
+
+    The points are not multiplied by the exercise's weight yet.
 
     Attributes:
         lasting: True if the results did not depend on a time limit or a memory limit.

@@ -21,7 +21,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise. The points in it do not include the exercise's weight yet.
+    """The judgement of one exercise. The points are not multiplied by the exercise's weight yet.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -129,7 +129,7 @@ class Basis:
     def of(self, submission: Submission, name: str) -> dict[str, str]:
         """Return a dict with all that one exercise's results depend on.
 
-        A regrade uses it to say why a result changed.
+        A regrade compares two of these dicts to say why a result changed.
         """
         source = submission.sources.get(name)
         digests = {

@@ -88,7 +88,9 @@ class Runner:
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
-        """Wait until the worker is free. Yield it, and a function that sets it aside for the rest of the block.
+        """Wait until the worker is free.
+
+        Yield the worker, and a function that sets the worker aside for the rest of the block.
 
         A worker that was set aside ends with the block.
         """
@@ -118,7 +120,10 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return ``header``, a program's facts, with the compiler's answer added; unchanged if the program did not run."""
+    """Return ``header``, a program's facts, with the compiler's answer added.
+
+    If the program did not run, add nothing.
+    """
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)

@@ -15,10 +15,11 @@ The grader writes the files below from the database (``written``). If one is mis
 
 One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
 
-The database saves new reports about once a second. Reports count when the run ends: one transaction replaces all
-reports and adds the changes and the summary. A killed run loses only reports that were not saved yet. If the command is
-repeated, it grades a submission again only if the submission has no report with a current fingerprint, or if a result
-in the report is ``broken``. Then it writes the files. Clocks and file times never decide whether a report is used.
+The database saves new reports about once a second. The new reports count for the grade when the run ends: one
+transaction replaces all old reports and adds the changes and the summary. A killed run loses only reports that were not
+saved yet. If the command is repeated, it grades a submission again only if the submission has no report with a current
+fingerprint, or if a result in the report is ``broken``. At its end the command writes the files again. Clocks and file
+times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ class Folder:
     def keep(self, graded: Report) -> Report:
         """Merge a new report with the exercises that only earlier runs graded. Store and return the merged report.
 
-        The report counts when the run ends.
+        The merged report counts for the grade when the run ends.
         """
         whole = self._added_up(graded)
         self.database.make(whole)

@@ -17,7 +17,7 @@ Suspicion = dict[str, Any]
 
 
 class Suspicions:
-    """Collects wrong answers, one report at a time. If all students get equal numbers, it collects nothing."""
+    """Collects wrong answers, one report at a time. If all students get equal numbers, this object collects nothing."""
 
     def __init__(self, course: Course) -> None:
         self._course = course

@@ -122,7 +122,7 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
     """Return True if a misconception may explain a failed check. If not, the grader does not run the misconception.
 
-    The misconception must name the check in ``fails``. One of these conditions must hold, too:
+    The misconception must name the check in ``fails``. In addition, one of these conditions must be met:
 
     - The misconception has a function ``gives``, which recognizes the results of the mistake.
     - The submission passes none of the checks that the misconception fails.
@@ -165,7 +165,7 @@ class ProgramFindings:
     """The findings (observations, outcomes, faults) of the reference or of a misconception.
 
     Attributes:
-        lock: held while findings are added.
+        lock: the lock that a thread takes to add findings.
         findings: findings by the key of the request (``Ask.same``).
         shown: findings of a whole submission that has this misconception. The key is the tuple of the keys
             (``Ask.same``) of all requests to the submission.

@@ -263,7 +263,7 @@ T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers that the grader lends to submissions. It prefers a set whose processes are already running.
+    """Lends sets of workers to submissions. The pool prefers a set whose processes are already running.
 
     Args:
         every: one set for each submission that is graded in parallel.
@@ -284,7 +284,7 @@ class Pool(Generic[T]):
 
     @contextmanager
     def lent(self) -> Iterator[Workers]:
-        """Wait for a free set of workers and hold it during the block."""
+        """Wait for a free set of workers. No other submission gets this set during the block."""
         workers = self._free.get()
         try:
             yield workers

@@ -11,7 +11,7 @@ from grader.course.loading import Course
 def beside_at(
     name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
 ) -> Beside:
-    """Return the devices or the compiler that the options request in addition to the simulated devices.
+    """Return the devices or the compiler that the two options request in addition to the simulated devices.
 
     Raises CourseError, WingError.
 

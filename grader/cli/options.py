@@ -179,7 +179,10 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return True if the folder has reports, so that perhaps no submission needs grading."""
+    """Return True if the folder has reports.
+
+    If so, perhaps no submission must be graded, and workers may be unnecessary.
+    """
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 

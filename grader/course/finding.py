@@ -50,7 +50,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 
 
 def course_around() -> Course:
-    """Return the working directory's course, for the code of a notebook.
+    """Return the working directory's course, for functions that a notebook calls.
 
     The course is trusted, because the notebook in the same folder already runs as this user.
     """

@@ -22,8 +22,8 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (the message suggests a name), or several names begin with ``name`` but none with
-            ``name`` and an underscore.
+        CourseError: no name begins with ``name`` (the message suggests a name), or several names begin with ``name``
+            but none with ``name`` and an underscore.
     """
     if name in names:
         return [name]
@@ -46,7 +46,10 @@ def _some(names: Sequence[str]) -> str:
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that matches. Raises CourseError if several names match or if no name matches."""
+    """Return the only name that ``name`` means (see ``meant_by``).
+
+    Raises CourseError if it means several names or none.
+    """
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")

@@ -94,7 +94,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 def named_exercises(text: str, letters: set[str]) -> list[str]:
     """Return the exercises that a text names, such as C5, or C2 to C4.
 
-    Names count if their letter is in ``letters``.
+    Only names whose letter is in ``letters`` count.
     """
     found = []
     for letter, first, last in LETTER.findall(text):

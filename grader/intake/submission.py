@@ -46,8 +46,8 @@ class Chunk:
 class Source:
     """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name). The exercise is
-    checked with the definitions that hold after this chunk, even if later chunks change the definitions.
+    ``name`` is the path relative to the submission. ``ends`` has pairs (exercise, chunk's name). The grader checks the
+    exercise with the definitions that exist after this chunk has run, even if later chunks change the definitions.
     """
 
     name: str

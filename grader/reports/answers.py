@@ -178,7 +178,7 @@ def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, .
 
 
 def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
-    """Return bars on a logarithmic scale that holds all answers. The middle bar is centred on the right answer."""
+    """Return bars for all answers, on a logarithmic scale. The middle bar is centred on the right answer."""
     placed = [(given, math.log(min(max(given.ratio, 1 / LARGEST), LARGEST))) for given in group if given.ratio]
     if not placed:
         return ()

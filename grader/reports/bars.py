@@ -83,7 +83,7 @@ def _row(number: int, name: str, due: float, got: float, most: float) -> Row:
 
 
 def _text(due: float, got: float) -> str:
-    """Return ``7,680: 3,840 over 3,840 (2 × as much)`` or ``1 of 2``."""
+    """Return a text such as ``7,680: 3,840 over 3,840 (2 × as much)`` or, within the budget, ``1 of 2``."""
     if got <= due:
         return f"{_shown(got)} of {_shown(due)}"
     if not due:

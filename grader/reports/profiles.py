@@ -32,7 +32,7 @@ def other_profile(line: Timeline) -> str:
 
 
 def waits(line: Timeline) -> list[str]:
-    """Return the kinds of the program's collectives that cannot overlap the core's work, in program order."""
+    """Return the kinds of the program's collectives that cannot overlap with the core's work, in program order."""
     return [kind for kind in line.shares() if kind not in ASYNCHRONOUS[line.profile]]
 
 

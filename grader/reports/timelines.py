@@ -176,7 +176,7 @@ def short_us(time: int) -> str:
 
 
 def place(file: str | None, line: int | None) -> str:
-    """Return ``e4.py:61``, ``line 61`` for a notebook cell without a name, or '' if the line is unknown."""
+    """Return a text such as ``e4.py:61``; ``line 61`` for a notebook cell without a name; '' for an unknown line."""
     if line is None:
         return ""
     name = clean(file or "", 200)

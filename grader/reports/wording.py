@@ -133,7 +133,10 @@ def percent_of(report: Report) -> float | None:
 
 
 def score_of(report: Report) -> str:
-    """Return ``2 / 8``, ``2 / 8 + 1.5 bonus points``, or ``1.5 of 4 bonus points`` for a report of extensions only."""
+    """Return a score such as ``2 / 8`` or ``2 / 8 + 1.5 bonus points``.
+
+    For a report with only extensions, the text is like ``1.5 of 4 bonus points``.
+    """
     bonus = sum(e.points for e in report.exercises if e.extension)
     if report.points <= 0 and bonus > 0:
         return f"{tidy(report.bonus)} of {counted(bonus, 'bonus point')}"
@@ -192,7 +195,7 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """Return ``4 of 7 pass``, followed by the number of answers that the staff must read.
+    """Return a text such as ``4 of 7 pass``, followed by the number of answers that the staff must read.
 
     If this installation cannot judge some answers, return the ``checked_text``.
     """
@@ -204,13 +207,13 @@ def passing_text(results: Sequence[Result]) -> str:
 
 
 def _to_be_read(results: Sequence[Result]) -> str:
-    """Return ``1 answer for the staff to read``, or '' if there is none."""
+    """Return a text such as ``1 answer for the staff to read``; '' if there is no such answer."""
     waiting = sum(r.status == "waiting" and not r.by_hand for r in results)
     return f"{counted(waiting, 'answer')} for the staff to read" if waiting else ""
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return ``set by hand by Bob: the reason; the grader gave 0``.
+    """Return a text such as ``set by hand by Bob: the reason; the grader gave 0``.
 
     For an answer in words, leave out the grader's points.
     """

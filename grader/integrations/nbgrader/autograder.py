@@ -184,7 +184,9 @@ class Shardlings(LoggingConfigurable):
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Grade the exercises' solutions, to test the grader. Raises CanaryFailed.
+        """Grade the exercises' solutions, to test the grader.
+
+        Raises CanaryFailed if a solution does not get full marks.
 
         Each solution is graded at most once per run, even if the cache cannot be written.
         """

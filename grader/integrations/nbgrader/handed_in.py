@@ -121,7 +121,9 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
 
 def time_in(folder: Path) -> tuple[Any, list[str]]:
-    """Return the time in ``timestamp.txt`` or None, and a list of notes: one note if the file holds no time, else none.
+    """Return the time in ``timestamp.txt`` (None if there is none), and a list of notes.
+
+    The list has one note if the file cannot be read or its text is not a time; else the list is empty.
 
     nbgrader's own method waits for ever if the file is a pipe, and stops the command if the text is not a time.
     """

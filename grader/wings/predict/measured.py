@@ -59,7 +59,7 @@ def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
 
 
 def fit(measured: Sequence[Timed], devices: int) -> Fit:
-    """Fit the model to measured times by least squares of relative errors, so that all sizes count equally."""
+    """Fit the model to measured times by least squares of relative errors, so that all sizes have equal influence."""
     gathers = [one for one in measured if one.case.program == "all_gather"]
     alpha = beta = None
     if len(gathers) > 1:
