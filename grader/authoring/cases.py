@@ -49,7 +49,7 @@ def _of_cases(exercise: Exercise, seed: str) -> list[tuple[Ask, Cases]]:
 
 
 def _with_cases(exercise: Exercise) -> Exercise:
-    """Return the exercise with only its checks of plain Python tasks. The inputs of other checks take long to draw."""
+    """Return the exercise with only its checks of plain Python tasks. Drawing the inputs of other checks takes long."""
     checks = {name: check for name, check in exercise.checks.items() if isinstance(check.calls[0], Cases)}
     return replace(exercise, checks=checks)
 
@@ -91,7 +91,7 @@ def _rounded(outcome: Outcome, direction: int) -> Outcome:
 
 
 def _off(value: Any, direction: int) -> Any:
-    """Return ``value`` with each float moved by ULPS units in the last place, up or down (``direction`` 1 or -1).
+    """Return ``value`` with each float changed by ULPS units in the last place, up or down (``direction`` 1 or -1).
 
     Floats that are whole numbers do not change, because they may come from exact sums.
     """

@@ -1,4 +1,4 @@
-"""Check that a question's text has all that learners need for the answer, and that options make sense in any order."""
+"""Check that a question's text has all that its answer needs, and that its options make sense in any order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def text_problems(exercise: Exercise) -> Iterator[str]:
 def _unread(question: Question) -> Iterator[str]:
     """Yield a problem if two draws of a question's numbers give equal texts and different right answers.
 
-    Another part of ``verify`` reports invalid answers and texts.
+    A draw is one random choice of the numbers.
+
+    Another part of the command ``verify`` reports invalid answers and texts.
     """
     first: dict[str, tuple[Mapping[str, Any], Any]] = {}
     for drawn in some_variants(question, VARIANT_CAP):

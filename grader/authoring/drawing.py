@@ -56,8 +56,8 @@ def drawn_of(exercise: Exercise, backwards: bool = False) -> list[Drawn]:
     """Return the inputs, expected results, parameters, texts, answers and constants of an exercise.
 
     Args:
-        backwards: compute a question's answers from the last draw to the first. An answer that depends on earlier
-            answers then differs from the answer in the usual order.
+        backwards: True to compute a question's answers from its last draw (set of random numbers) to its first. An
+            answer that depends on earlier answers then differs from the answer in the usual order.
 
     Raises:
         AuthorError: an input cannot be drawn.
@@ -167,7 +167,7 @@ def _digest(text: str) -> str:
 class _TooLong(BaseException):
     """An exercise's code ran longer than a limit allows.
 
-    A BaseException, so that ``except Exception`` in authors' code does not catch it.
+    This class is a BaseException, so that ``except Exception`` in authors' code does not catch it.
     """
 
 
@@ -200,7 +200,7 @@ def _timed(cpu_seconds: float, seconds: float) -> None:
 
 
 def _on_another_machine() -> None:
-    """Change the number of processors that authors' code reads, to find draws that depend on the machine."""
+    """Change the number of processors that authors' code reads, to find drawn values that depend on the machine."""
     count = os.cpu_count() or 1
     for name in ("cpu_count", "process_cpu_count"):
         if hasattr(os, name):
@@ -208,7 +208,7 @@ def _on_another_machine() -> None:
 
 
 def _on_another_day() -> None:
-    """Move the clocks that authors' code reads to another day, to find draws that depend on the day."""
+    """Move the clocks that authors' code reads to another day, to find drawn values that depend on the day."""
     now, now_ns = time.time, time.time_ns
 
     class Later(datetime.datetime):

@@ -26,10 +26,10 @@ def first_cases(
     JAX traces.
 
     Args:
-        fails: checks that the program fails. The grader does not judge checks that come after these, so their calls are
-            left out.
-        every: checks that need all meshes and sizes. If ``fails`` contains such a check, its calls have all meshes and
-            sizes.
+        fails: checks that the program fails. The grader does not judge the checks that come after these, so the result
+            has no calls of the later checks.
+        every: checks that need all meshes and sizes. If ``fails`` contains one of these checks, the result has all
+            meshes and sizes for the calls of this check.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
@@ -37,7 +37,7 @@ def first_cases(
 
 
 def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
-    """Return the first cases, without those that are only needed to judge a timing call.
+    """Return the first cases, without those that only the judgement of a timing call needs.
 
     Arguments: see ``first_cases``.
     """
@@ -59,10 +59,10 @@ def _calls(checks: Iterable[Check]) -> set[int]:
 
 
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers without ``poison``.
+    """Return the answers without their field ``poison``.
 
-    ``poison`` changes results of operations to find the operations that matter. It is slow, because the runner compiles
-    another program for it.
+    ``poison`` changes results of operations to find the operations that matter. Finding ``poison`` is slow, because the
+    runner compiles another program for it.
     """
     return [
         replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a
@@ -71,7 +71,7 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
 
 
 def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
-    """Return the names of the checks with a budget that must separate programs on all meshes and with all sizes."""
+    """Return the names of checks with a budget that must separate right from wrong programs on all meshes and sizes."""
     checks = exercise.checks.values()
     return {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
 

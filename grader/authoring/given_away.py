@@ -28,7 +28,10 @@ def {task}(*args, **keywords):
 
 
 def given_keys(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each function in learners' files that returns a question's right answer in every draw."""
+    """Yield a problem for each function in learners' files that returns a question's right answer in every draw.
+
+    A draw is one random choice of the question's numbers.
+    """
     for question in exercise.questions.values():
         keys = keys_of(question)
         for part, takes in _functions(exercise, [*question.params]) if len(keys) > 1 else ():
@@ -37,10 +40,10 @@ def given_keys(exercise: Exercise) -> Iterator[str]:
 
 
 def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: Iterable[Key]) -> bool:
-    """Return True if a function returns the question's right answer in every draw.
+    """Return True if a function returns the question's right answer in every draw (random choice of its numbers).
 
     Args:
-        takes: parameter of the function -> the question's parameter whose value the function gets.
+        takes: a dict from each parameter of the function to the question's parameter whose value it gets.
         keys: the right answer in each draw.
     """
     for drawn, kind, key in keys:
@@ -112,7 +115,7 @@ def _value(exercise: Exercise, part: Statement) -> Any:
 
 
 def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict[str, str]:
-    """Match a function's parameters with a task's, by name or by position; return {} if they do not fit."""
+    """Return which task parameter each parameter of a function takes, by name or else by position; {} if this fails."""
     value = _value(exercise, given)
     if not inspect.isfunction(value):
         return {}

@@ -1,4 +1,4 @@
-"""Check the inputs of calls: odd sizes, keywords with several values, reproducible draws, and values that differ."""
+"""Check the inputs of calls: odd sizes, several values of each keyword, reproducible random values, varied values."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ Runs = list[tuple[Array, Ask, list[np.ndarray]]]
 
 
 def _alike_in_all(runs: Runs) -> str:
-    """Return a text that says how an argument's values are too regular in all runs; '' if they are not."""
+    """Return a text that says how an argument's values are too regular in all runs; '' if they are varied enough."""
     every = [values for _, _, drawn in runs for values in drawn]
     for dim in range(every[0].ndim):
         if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):

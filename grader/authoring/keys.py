@@ -48,7 +48,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield problems: a short label, a unit that does not fit the text, implausible numbers, constant entries."""
+    """Yield problems: a label of few words, a unit that the text contradicts, implausible numbers, constant entries."""
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
@@ -112,7 +112,10 @@ def longest_unit(words: str) -> str:
 
 
 def _number_problems(question: Question) -> Iterator[str]:
-    """Yield the problems of the numbers in right answers. Each problem names the first draw that has it."""
+    """Yield the problems of the numbers in right answers.
+
+    Each problem names the first draw (random choice of the question's numbers) that has the problem.
+    """
     numbers = [(drawn, *number) for drawn in question.variants() for number in _numbers(question, drawn)]
     for problem_of in (_implausible, _above_all, _rejected):
         for drawn, value, unit in numbers:
@@ -131,7 +134,7 @@ def _implausible(question: Question, drawn: Mapping[str, Any], value: float, uni
 
 
 def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
-    """Return a problem if the right answer is above 100 percent, which the question's Scenario may allow; else ''."""
+    """Return a problem if the right answer is above 100 percent, unless the question's Scenario allows it; else ''."""
     percent = unit_of("percent")
     if unit_of(unit) != percent or value <= MOST_PERCENT * percent[0] or _may_be(question, drawn, value):
         return ""
@@ -156,7 +159,7 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
-    """Yield a problem for each table entry that has one value in every draw, so that students can copy it for points.
+    """Yield a problem for each table entry that is equal in all draws, so that students can copy it for points.
 
     In a table without partial credit, a copied entry alone earns no points, so there is no problem.
     """
@@ -192,7 +195,10 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield (value, unit) of each number in the right answer for one draw; nothing if the author's function fails."""
+    """Yield (value, unit) of each number in the right answer for the numbers ``drawn``.
+
+    Yield nothing if the author's function fails.
+    """
     if not (units := units_of(question)):
         return
     try:

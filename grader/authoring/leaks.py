@@ -52,9 +52,9 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 
 
 def told_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
-    """Yield one problem for each solution line and each right answer that a text for learners shows.
+    """Yield a problem for each solution line and each right answer that a text for learners shows.
 
-    The last hint of a task or question is not searched, because it may show the solution.
+    This function does not search the last hint of a task or question, because the last hint may show the solution.
 
     Args:
         texts: the texts that learners get, by exercise.
@@ -122,7 +122,7 @@ def _formulas(part: Statement) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """Return the text with ASCII operators and quotes, and with white space only between words, for comparison."""
+    """Return the text in a form for comparisons: ASCII operators and quotes, and white space only between words."""
     text = " ".join(text.translate(SIGNS).split())
     return re.sub(r" ?([-+*/%()\[\]{},=<>@:]) ?| (?=\.)", r"\1", text)
 

@@ -100,9 +100,9 @@ class Measured:
 
     Attributes:
         separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
-        right: amounts of right programs.
-        wrong: amounts of misconceptions that name the check in ``fails``. If the budget is a plain number, ``wrong``
-            also has amounts of misconceptions that name an earlier check.
+        right: the amounts that right programs need.
+        wrong: the amounts that misconceptions need, if they name the check in ``fails``. If the budget is a plain
+            number, ``wrong`` also has amounts of misconceptions that name an earlier check.
     """
 
     check: Check
@@ -240,7 +240,8 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
     """Yield a problem if ``claim`` and the least amount in ``found`` differ by more than a factor ROOM.
 
-    ``claim`` is an argument of ``between``.
+    ``claim`` is an argument of ``between``: the author's statement of the least amount that right programs, or wrong
+    programs, need.
     """
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
@@ -280,7 +281,8 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
     """Judge the check on one set of inputs. Return, for each request, the ``Seen`` object with the compared amounts.
 
-    One set of inputs suffices, because all sets run the same program, and its amounts do not depend on values.
+    One set of inputs suffices, because all sets run the same program, and the program's amounts do not depend on
+    values.
     """
     given = tuple(
         replace(of_call, measuring=measuring)

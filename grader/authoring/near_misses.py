@@ -1,7 +1,8 @@
 """Near misses: answers from a question's formula with one mistake, such as a missing term or a count off by one.
 
-If the tolerance accepts a near miss in some draws and rejects it in other draws, students' results depend on luck. If
-the tolerance accepts a near miss in all draws, the question is not about the changed term, and there is no problem.
+A *draw* is one random choice of a question's numbers. If the tolerance accepts a near miss in some draws and rejects it
+in other draws, students' results depend on luck. If the tolerance accepts a near miss in all draws, the question is not
+about the changed term, and there is no problem.
 
 If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
 drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws. A
@@ -28,7 +29,7 @@ COUNT = 4
 
 
 def near_miss_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each near miss that a question's tolerance accepts in some draws only."""
+    """Yield a problem for each near miss that a question's tolerance accepts in some, but not all, draws."""
     found = {node.name: node for node in syntax.parse(exercise.source).body if isinstance(node, ast.FunctionDef)}
     for question in exercise.questions.values():
         if isinstance(question.answer, Quantity) and question.name in found:

@@ -30,7 +30,7 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 
 
 def question_problems(question: Question) -> Iterator[str]:
-    """Yield one line for each problem of the question's draws, with the first draw that has the problem.
+    """Yield a line for each problem of the question's draws (random numbers), with the first draw that has the problem.
 
     Problems that differ only in their numbers are one problem.
     """
@@ -86,7 +86,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield a problem if a numeric answer is impossible, or is in the author's list ``published``."""
+    """Yield a problem if a numeric answer is impossible, or is in ``published``, the author's list of known answers."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit
@@ -117,7 +117,9 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers. Another part of ``verify`` reports invalid answers.
+    """Yield a problem if a question's draws (random numbers) give too few different answers.
+
+    Another part of the command ``verify`` reports invalid answers.
 
     A table needs LEAST_ANSWERS different answers. Any other kind of question needs two different answers if it has
     several draws.

@@ -12,7 +12,7 @@ from grader.common.cache import Cache
 
 
 class Proved:
-    """The exercises in which ``verify`` found no problem. Exercises with problems are not cached.
+    """A cache of the exercises in which ``verify`` found no problem. Exercises with problems are not in the cache.
 
     The cache key of an exercise contains everything that the result of ``verify`` depends on: the exercise's files,
     ``course.yaml``, the grader's code, all versions, the machine, the isolation and the number of seeds.

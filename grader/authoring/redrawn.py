@@ -61,7 +61,7 @@ class Redrawn:
         self._lock = threading.Lock()
 
     def stopped(self, exercise: Exercise) -> str:
-        """Return why the exercise's inputs and right answers cannot be computed within limits; '' if they can."""
+        """Return why the exercise's inputs and right answers cannot be computed within limits; '' if they can be."""
         return next((one.problem for one in self._drawings(exercise) if one.problem), "")
 
     def problems(self, exercise: Exercise) -> Iterator[str]:
@@ -106,7 +106,7 @@ class Redrawn:
         return found
 
     def _process(self, names: Sequence[str], hash_seed: str) -> tuple[list[dict[str, Any]], str]:
-        """Run a process. Return the process's output lines, and why it ended early ('' if it did not)."""
+        """Run a process. Return its output lines, and the reason why it ended early ('' if it ran to its end)."""
         with tempfile.TemporaryDirectory(dir=home()) as folder:
             course = Path(folder) / "course"
             course.symlink_to(self._course.root.resolve(), target_is_directory=True)
@@ -119,7 +119,7 @@ class Redrawn:
         return lines, self._ended(done.returncode, done.stderr.decode(errors="replace"))
 
     def _ended(self, code: int, errors: str) -> str:
-        """Return why a process ended early; '' if it did not."""
+        """Return the reason why a process ended early; '' if it ran to its end."""
         if code == -signal.SIGXCPU:
             return too_long(self._seconds)
         if code < 0:

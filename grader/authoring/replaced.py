@@ -104,7 +104,7 @@ def _found(
 def amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
-    """Return (results of right programs, results of wrong programs), both by the program's name."""
+    """Return two dicts from a program's name to its results: one of the right programs, one of the wrong programs."""
     right, wrong = {"the reference": reference}, {}
     for text in texts:
         found = [*text.known, *text.found]

@@ -126,7 +126,7 @@ exercise.scenario(
 
 
 class ScaffoldError(Exception):
-    """The exercise or course cannot be created. The message is one line."""
+    """The exercise or course cannot be created. The message is one line with the reason."""
 
 
 # -- a course ----------------------------------------------------------------------------------

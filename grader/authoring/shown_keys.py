@@ -1,6 +1,7 @@
 """Find keys (right answers of questions) in learners' texts: a formula that equals the key, or the key's value.
 
-Formulas are compared by their values for the question's draws, so any way to write a formula is found.
+A *draw* is one random choice of a question's numbers. This module compares formulas by their values in all draws, so it
+finds a formula in any notation.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ RTOL = 1e-9
 
 
 def shown_formulas(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, formula) for each formula in a text that equals the right answer (or its entry) in all draws."""
+    """Yield (place, formula) for each formula in a text that in all draws equals the right answer or an entry of it."""
     names, points, keys = _values(question)
     if not any(points):
         return
@@ -67,7 +68,7 @@ Key = tuple[Mapping[str, Any], AnswerKind, Any]
 
 
 def keys_of(question: Question) -> list[Key]:
-    """Return the right answer for each draw; [] if the author's function fails, or if a person grades the answer."""
+    """Return the right answer for each draw; [] if the author's function fails, or if a person grades the question."""
     if isinstance(question.answer, Written):
         return []
     try:
@@ -202,7 +203,7 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
 
 
 def _texts(question: Question) -> list[str]:
-    """Return the question's text for each draw; [] for an invalid text."""
+    """Return the question's text for each draw (random choice of its numbers); [] if the text is invalid."""
     try:
         return [render_text(question, drawn) for drawn in some_variants(question, DRAWS)]
     except Exception:  # another part of ``verify`` reports invalid texts
@@ -230,7 +231,7 @@ def _options(kind: AnswerKind) -> Mapping[str, str]:
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
     """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
 
-    Each number is tried with each unit in the text, because the unit may be in another place.
+    This function combines each number with each unit in the text, because the unit may be in another place.
     """
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):

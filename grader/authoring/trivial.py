@@ -57,8 +57,9 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    First replace one task at a time. Then replace all tasks at once by trivial programs that behave alike. All programs
-    run with a few cases first (``first_cases``). Only if one of them earns points do all programs run with all cases.
+    The grader first replaces one task at a time. Then it replaces all tasks at once by trivial programs that behave
+    alike. All programs run with a few cases first (``first_cases``). If one of the programs earns points, all programs
+    run again, with all cases.
 
     Args:
         reference: the results of running the reference solution.

@@ -21,8 +21,9 @@ For every exercise:
 For the course:
 
 - Names are unique.
-- ``exercises/`` is current, and contains no solution lines, hidden checks or seed. No text shows a right answer.
-- The tables of cited sources are current, and name only exercises, tasks, checks and questions that exist.
+- The folder ``exercises/`` is up to date with the solutions, and contains no solution lines, hidden checks or seed. No
+  text shows a right answer.
+- The tables of cited sources are up to date, and name only exercises, tasks, checks and questions that exist.
 """
 
 from __future__ import annotations
@@ -195,8 +196,8 @@ def reference_problems(
     If a check was not judged because an earlier check failed, only the earlier check is a problem.
 
     Returns:
-        The reference's results. If only one task of the reference is replaced later, the results of the other tasks are
-        used again. None if the reference does not pass, because then no check can tell right programs from wrong ones.
+        The reference's results, which are used again when only one of the reference's tasks is replaced later. None if
+        the reference does not pass, because then no check can tell right programs from wrong ones.
     """
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = submission_of(exercise.id, text)

@@ -27,7 +27,7 @@ class Devices(Protocol):
 
     Attributes:
         text: describes the devices, for a report.
-        times: True to time programs.
+        times: True to measure how long programs run on these devices.
         workers: the processes that run the programs.
     """
 
@@ -64,7 +64,7 @@ class Elsewhere(Protocol):
     """Grades submissions on other machines."""
 
     def refuse(self, jobs: int | None, *, beside: bool) -> None:
-        """Raise CourseError for options that exclude each other.
+        """Raise CourseError if the user gave an option that excludes grading on other machines.
 
         Args:
             jobs: how many submissions to grade at a time; None if the user set no number.
@@ -84,7 +84,7 @@ class Beside(NamedTuple):
 
 
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Return why a program with the results ``found`` did not finish on the devices; '' if it finished."""
+    """Return why the program with the results ``found`` did not finish on the devices; '' if the program finished."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 

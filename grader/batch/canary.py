@@ -37,7 +37,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Do nothing: the default of the argument ``step``, for callers that show no progress."""
+    """Do nothing. This is the default of the argument ``step``, for callers that show no progress."""
 
 
 class CanaryFailed(CourseError):
@@ -56,7 +56,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 
 
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
-    """Grade the exercises' solutions that have not yet got full marks on this machine. Raises CanaryFailed.
+    """Grade the exercises' solutions that did not yet get full marks on this machine.
+
+    Raises CanaryFailed if one of them does not get full marks.
 
     The grader traces and runs each solution without the cache, with one exception. If the solution got full marks
     before, on this machine and with this version of the grader, and the grader's requests to it are unchanged, its
@@ -103,7 +105,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """Return a few exercises, in course order, that together have every kind of task and of answer in the course."""
+    """Return a few exercises, in course order, that together have every kind of task and answer that the course has."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)

@@ -40,12 +40,13 @@ NOTHING = "no known cause: submission, course and versions are unchanged; review
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one student's points.
+    """One change of one student's points by a regrade.
 
     Attributes:
         what: the changed part of the report: a check as EXERCISE/CHECK, an exercise as EXERCISE, or a late penalty as
             "late MODULE". Two further parts are sums: "bonus" is the sum of the points of extension exercises, and
-            "score" is the sum of all other points. A change of "bonus" is listed only if this sum changed.
+            "score" is the sum of all other points. The history has a change of "bonus" only if the sum of the extension
+            exercises changed.
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -67,9 +68,11 @@ class Change:
 
 
 def changes_of(old: Report, new: Report) -> list[Change]:
-    """Return the changes of a student's report: first of its parts, then of the bonus if it changed, last of the score.
+    """Return the changes of a student's report: checks, exercises and penalties, then the bonus, then the score.
 
-    Return [] if nothing changed. An exercise that is graded for the first time does not count as a change.
+    If anything changed, the last item is the score, even if the score is equal, and the item before it is the bonus if
+    the bonus changed. If nothing changed, return []. An exercise that is graded for the first time does not count as a
+    change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -134,9 +137,9 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield a change for each exercise that became a bonus or stopped being a bonus.
+    """Yield a change for each exercise that became a bonus exercise, or that is no longer one.
 
-    The points before and after such a change are equal.
+    In such a change, the points before and after are equal.
     """
     if not _says_what_is_a_bonus(old):
         return
@@ -257,7 +260,7 @@ def _cells(change: Change) -> tuple[object, ...]:
 def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
     """Return the lines of ``changes.csv``.
 
-    Numbers are written as numbers, and texts so that spreadsheets do not read them as formulas.
+    Numbers are written as numbers. Texts are written so that spreadsheets do not read the texts as formulas.
     """
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 

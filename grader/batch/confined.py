@@ -67,7 +67,7 @@ class ParsingProcess:
         self.left: dict[str, float] = defaultdict(lambda: READ_SECONDS_TOTAL)
 
     def __enter__(self) -> Self:
-        """Start the process without waiting for it."""
+        """Start the process without waiting until it is ready."""
         self._worker.start()
         return self
 
@@ -143,7 +143,10 @@ class Confined(Parsers):
         self._archives: list[bytes] = []
 
     def for_submission(self, place: Place) -> Confined:
-        """Return the parsers of the submission at ``place``. Two calls with an equal place share one time limit."""
+        """Return the parsers of the submission at ``place``, its folder or file.
+
+        Two calls with an equal ``place`` share one time limit.
+        """
         return Confined(self._process, str(place))
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
@@ -220,7 +223,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the sandbox tier for the requested isolation, or ``none`` if no sandbox works on this machine.
+    """Return the tier (kind of sandbox) for the requested isolation, or ``none`` if no sandbox works on this machine.
 
     The tier ``none`` limits time and memory, but isolates nothing.
     """

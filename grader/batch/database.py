@@ -101,8 +101,8 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """The report ``graded`` that the grader made about a student, and the report ``counts`` that counts for the grade.
 
-    The report that counts also has points given by hand and late penalties. If there are none, both fields hold one
-    object.
+    The report that counts also has points given by hand and late penalties. If there are no such points and penalties,
+    both fields have the same object as their value.
     """
 
     graded: Report
@@ -220,7 +220,7 @@ class Database:
                 yield found.counts
 
     def stored(self, student: str) -> Stored | None:
-        """Return the student's report as graded and the report that counts; None if the student has no report."""
+        """Return a student's report without and with points given by hand and late penalties; None without a report."""
         row = self._one("SELECT graded, counts FROM report WHERE student = ?", student)
         if row is None:
             return None
@@ -245,14 +245,18 @@ class Database:
         """Save a new report, which does not count yet.
 
         On a busy machine, saving one report can take longer than judging the submission again. So new reports wait in
-        memory, and the database saves them together when the last save is TOGETHER seconds ago, and at the run's end.
+        memory, and the database saves them together when at least TOGETHER seconds have passed since the last save, and
+        at the run's end.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:
             self._save()
 
     def _save(self) -> None:
-        """Write the unsaved reports in one transaction. If writing fails, the next call tries these reports again."""
+        """Write the unsaved reports in one transaction.
+
+        If writing fails, the next call of this method tries to write these reports again.
+        """
         if self._unsaved:
             with self._all_or_nothing():
                 for student, graded in self._unsaved.items():
@@ -265,7 +269,7 @@ class Database:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Replace the student's report by ``new``, which counts for the grade from now on."""
+        """Replace both stored reports of the student (``graded`` and ``counts``) by those of ``new``."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)
@@ -298,7 +302,7 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return (summary, suspicions, students without a report) of the last run, as JSON; None before any run."""
+        """Return the last run's (summary, suspicious answers, students without a report) as JSON; None before a run."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
@@ -329,7 +333,7 @@ class Database:
             )  # fmt: skip
 
     def not_shown(self) -> set[str]:
-        """Return the students whose names or sections changed since their pages were written."""
+        """Return the students whose name or section on the roster changed after their pages were written."""
         return {student for (student,) in self._all("SELECT student FROM person WHERE shown = 0")}
 
     def all_shown(self) -> None:

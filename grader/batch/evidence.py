@@ -74,7 +74,7 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """Return the page with the inputs and outputs of a failed run added.
+    """Return the appeal's page with the inputs and outputs of a failed run added.
 
     Args:
         run: the number of the failed run, from 0.

@@ -45,7 +45,7 @@ MAX_DATA = 64 << 20  # Bytes. A call is not run if its arguments together are la
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
     """Return (exercise, None) if ``name`` is an exercise, or (exercise, task) if ``name`` is a task of the exercise.
 
-    Any unique prefix of a name works. Raises CourseError if no name or more than one name fits.
+    Any unique prefix of a name works. Raises CourseError if ``name`` is a prefix of no name or of several names.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:
@@ -73,7 +73,7 @@ def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Options of ``explain`` that replace parts of the calls that an exercise declares.
+    """Options of the command ``explain``. They replace parts of the calls that an exercise declares.
 
     Attributes:
         mesh: replaces the declared meshes; None keeps the declared meshes.
@@ -101,13 +101,14 @@ class Wanted:
 
 
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
-    """Return a request for each call on each mesh that it fits, and a line for each mesh that a call does not fit.
+    """Return a request for each call on each possible mesh, and a line for each mesh on which a call is impossible.
 
-    A call that declares a timeline is never run, and neither is a call with replaced sizes if ``wanted`` names a slice.
-    The arrays of such calls may be too large to run.
+    A call is impossible on a mesh if, for example, an array does not divide evenly on it. The grader never runs a call
+    that declares a timeline. It also runs no call with replaced sizes if ``wanted`` names a slice. The arrays of such
+    calls may be too large to run.
 
     Raises:
-        CourseError: the mesh is too large, a dimension is unknown, or no call fits a mesh.
+        CourseError: the mesh is too large, a dimension is unknown, or every call is impossible on every mesh.
     """
     devices = course.config.devices
     if not wanted.paper and wanted.mesh is not None and (need := math.prod(wanted.mesh.values())) > devices:
@@ -133,8 +134,8 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
 
-    A request is left out if the user gave its sizes, if its hidden sizes are its public sizes, or if its hidden sizes
-    do not fit the mesh.
+    The result has no request for a call whose sizes the user gave, whose hidden sizes are its public sizes, or whose
+    arrays of hidden sizes do not divide evenly on the mesh.
     """
     found = []
     for ask in asks:
@@ -151,7 +152,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 
     Raises:
         AuthorError: an array does not divide evenly on the mesh.
-        ValueError: the mesh does not fit the slice, or the arguments are too large to run.
+        ValueError: the slice has too few or unsuitable chips for the mesh, or the arguments are too large to run.
     """
     sizes, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
     dims = {dim: wanted.dims.get(dim, size) for dim, size in sizes.items()}
@@ -215,7 +216,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 
 def _elsewhere(answer: Answered, backend: str) -> str:
-    """Return a text on how far values on other devices differ from values on simulated devices; '' if unknown."""
+    """Return a text that says how far values on real devices differ from values on simulated devices; '' if unknown."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""

@@ -98,7 +98,7 @@ class Replies:
     def lasting(self) -> bool:
         """True if a new run would repeat every reply.
 
-        A reply that reports a limit, a signal or an error of the machine may differ in a new run.
+        A reply may differ in a new run if it reports a limit, a signal or an error of the machine.
         """
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
@@ -108,7 +108,8 @@ class Ran:
     """The answer of a runner that ran one program.
 
     Attributes:
-        header: the program's facts; without facts, the reason under the key ``fault`` or ``broken``.
+        header: the program's facts. If there are no facts, the header has the reason under the key ``fault`` or
+            ``broken``.
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -160,7 +161,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault for a child process that ended too early. If the tracing worker died, the grader is at fault.
+    """Return the fault for a child process that ended too early. If the child's worker died, the fault is the grader's.
 
     Args:
         how: the reason why the child ended.
@@ -213,7 +214,10 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports. Its kind is never ``broken``, the kind of grader's faults."""
+    """Return the fault that an untrusted process reports.
+
+    The kind of the returned fault is never ``broken``, because faults of this kind are the grader's own.
+    """
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -233,7 +237,7 @@ def _plain_raw(raw: Any) -> Any:
 
 
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
-    """Return the plain values of an answer of several parts. Raises BadFrame for too many parts or levels."""
+    """Return the values of an answer that has several parts. Raises BadFrame for too many parts or nesting levels."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
         raise BadFrame("the returned value has too many parts or levels")
@@ -336,7 +340,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
 
 
 def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
-    """Return the results with the compiler's layouts added; unchanged if the layouts are for other shapes."""
+    """Return the results with the compiler's layouts added. If the layouts are for other shapes, add none."""
     shapes = [
         tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
         for layout in compiled.layouts

@@ -15,7 +15,10 @@ from grader.sandbox.worker import WorkerDied
 
 
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
-    """Return the finding of a formula question, with the formula's values at the points from ``points_of`` added.
+    """Return ``finding``, the answer to a formula question, with the formula's values added.
+
+    The points from ``points_of`` are choices of values for the formula's variables. The finding gets the formula's
+    value at each point.
 
     Findings of other requests are returned unchanged. The answer comes from a learner's process and may have any form.
     If the answer is neither a text nor empty, the returned finding has a message in place of the values.

@@ -24,7 +24,7 @@ from grader.sandbox.worker import Worker
 
 
 class Grader:
-    """Grade submissions of one course.
+    """Grades submissions of one course.
 
     Args:
         course: the course that submissions are graded against.
@@ -141,7 +141,7 @@ class Grader:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
-        """Return every request of an exercise. All students get equal requests, so the grader draws the inputs once.
+        """Return every request of an exercise. All students get equal requests, so the inputs are drawn only once.
 
         Args:
             public: True to leave out requests with data that learners do not have.

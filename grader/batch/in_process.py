@@ -36,7 +36,7 @@ class InProcess(Workers):
         return []
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
-        """Load the source in this process and answer all requests."""
+        """Load a source (a file or notebook) in this process, and return its replies to all requests."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
         from grader.learner.tolerance import tolerant_jax
@@ -61,7 +61,7 @@ class InProcess(Workers):
         return Ran(with_compiled(self.compiler, header, request, program, ask), shards)
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a formula."""
+        """Evaluate a formula that a student wrote."""
         return formulas.answer(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:

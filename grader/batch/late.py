@@ -23,7 +23,7 @@ Extension = Mapping[str, timedelta]
 class Handed:
     """A submission time, and the record or file that it comes from.
 
-    ``for_all`` is True if the staff's record gives one time for all modules.
+    ``for_all`` is True if the staff's record (``submitted.csv``) gives one time for all modules.
     """
 
     time: datetime
@@ -156,7 +156,9 @@ def _span(late: timedelta) -> str:
 
 
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
-    """Return the time that counts for each module: from this run, or from an earlier run if this run has no time.
+    """Return, for each module, the submission time that decides the penalty: this run's, or an earlier run's.
+
+    If this run has no time for a module, the time of the earlier run counts.
 
     An unchanged submission keeps the earlier of two times, because copying gives files new dates. A time in the staff's
     record (``submitted.csv``) replaces all other times, with one exception. A line of the record may give one time for

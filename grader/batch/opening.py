@@ -128,7 +128,7 @@ def _copy(folder: Path, place: Path) -> None:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[None]:
-    """Keep graders from writing during the block. Raises CourseError if a grader is writing now."""
+    """Keep graders from writing to the folder during the block. Raises CourseError if a grader is writing to it now."""
     import fcntl
 
     if not (folder / ".lock").exists():

@@ -12,9 +12,9 @@ regrade applies that file again:
 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-The grader reports an entry for review if the points that the grader gives have changed since the override. So an entry
-may record the grader's points at the time of the override, as ``graded: 0``. If an entry has no ``graded``, the report
-records the grader's points when the grader first uses the entry.
+The grader reports an entry for review if the grader's own points have changed since a person wrote the entry. So an
+entry may record the grader's points at the time of the override, as ``graded: 0``. If an entry has no ``graded``, the
+report records the grader's points when the grader first uses the entry.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ class Overrides(Strict):
 
 
 def read_overrides(folder: Path) -> tuple[Override, ...]:
-    """Return the overrides of a report folder; none if the file is missing. Raises CourseError that names the line."""
+    """Return the overrides of a report folder; () if it has no file of overrides.
+
+    Raises CourseError if the file is invalid. The message names the invalid line.
+    """
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
@@ -117,7 +120,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 
 
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
-    """Return (the report with the points that a person gave, one line for each override that needs review).
+    """Return (the report with the points that a person gave, a line for each override that a person must check again).
 
     The sums of the returned report are outdated, so the caller must recompute them (``with_sums``).
 
@@ -279,7 +282,7 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Return an empty extension for any student: the default of the field ``Adjustments.extension``."""
+    """Return no extra time, for any student. This function is the default of the field ``Adjustments.extension``."""
     return {}
 
 
@@ -302,7 +305,7 @@ class Adjustments:
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts. This is the object ``graded`` if no adjustment applies.
+        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``.
 
         Args:
             graded: the grader's report.
@@ -311,13 +314,13 @@ class Adjustments:
         return self._adjusted(graded, old)[0]
 
     def settle(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts, and add the student's overrides that need review to ``problems``."""
+        """Return the report that counts for the grade. Add the student's overrides that need review to ``problems``."""
         settled, problems = self._adjusted(graded, old)
         self.problems += [(graded.student, problem) for problem in problems]
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Add the overrides of unknown students to ``problems``. Call this when ``settle`` has had all reports.
+        """Add the overrides of unknown students to ``problems``. Call this after ``settle`` has processed all reports.
 
         Args:
             students: all students with a report.
@@ -340,7 +343,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with the bonus exercises that the course has now. Reports of old versions name none."""
+    """Return the report with its bonus exercises marked as in the course now. Reports of old versions have no marks."""
     if course is None:
         return report
     extension = {

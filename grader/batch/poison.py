@@ -28,10 +28,10 @@ FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
 class Trials(Protocol):
-    """One program with operations that a runner can change."""
+    """One program and its runner, the worker that runs the program with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers`` of the kind ``what``, one at a time. Return how much the results change.
+        """Change the operations of kind ``what`` with these numbers, one at a time. Return how much the results change.
 
         The returned mapping is described in ``runner.poison.moved``. Raises WorkerDied.
         """
@@ -47,7 +47,7 @@ class Poisoned:
         trials: runs the program with changed operations.
         seconds: the time limit of one run.
         store: keeps the answers from one run of the grader to the next.
-        run: the key of the program's run in ``store``.
+        run: the key in ``store`` of the program's run with unchanged operations.
     """
 
     seen: Observation
@@ -59,7 +59,7 @@ class Poisoned:
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
-        """Return, for each operation of the kind ``what``, whether it matters; a fault if a trial fails."""
+        """Return whether each operation of the kind ``what`` matters; a fault if running a changed program fails."""
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
@@ -69,7 +69,7 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run of the grader would repeat all answers of ``matter`` so far."""
+        """True if a new run of the grader would repeat all answers that ``matter`` has given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
@@ -115,17 +115,18 @@ class Poisoned:
         """Return True if a result changed by more than its bound.
 
         Args:
-            far: the largest change of each result of the first run, step by step.
-            largest: the largest value of each result of the first run.
+            far: the largest change of each result of each step, in the first run.
+            largest: the largest value of each result of each step, in the first run.
         """
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return what follows from a trial that failed before it measured changes; None if the trial succeeded.
+    """Return which operations matter if changed programs gave no results to measure; None if they gave results.
 
-    The returned value is a fault, or it says that all operations that a result depends on (``alive``) matter.
+    The returned value is a fault, or it says that every operation that a result depends on (marked in ``alive``)
+    matters.
     """
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"

@@ -55,7 +55,7 @@ FORM = 5  # the version of the format in which the cache holds values
 
 
 class Keys:
-    """Makes the keys of a store. Thread-safe.
+    """Makes the keys of a cache (``Store``). Thread-safe.
 
     Args:
         about: all facts that every value depends on, such as versions, as JSON.
@@ -65,7 +65,10 @@ class Keys:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of a source's replies. The key depends on the source's code and on all requests, in order."""
+        """Return the key of the replies of a source (a file or notebook).
+
+        The key depends on the source's code and on all requests, in order.
+        """
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
@@ -127,10 +130,12 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, and their evidence. Points are not yet multiplied by the exercise's weight.
+    """The results of an exercise's checks, and their evidence.
+
+    The points are not multiplied by the exercise's weight yet.
 
     Attributes:
-        lasting: True if no time or memory limit decided a result.
+        lasting: True if the results did not depend on a time limit or a memory limit.
     """
 
     results: list[Result]
@@ -140,7 +145,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """Which operations of one kind in a program change the results, or a fault if a trial failed."""
+    """Which operations of one kind in a program change the results; a fault if running a changed program failed."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -167,7 +172,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """One kind of value.
+    """One kind of value in the cache, such as ``RUNS``.
 
     Attributes:
         pack: returns the value as bytes; None if a fresh run could give a different value.
@@ -216,7 +221,7 @@ class Store:
         return value
 
     def distrust(self, source: Source) -> None:
-        """Never keep values of this source again."""
+        """Never keep values of this source (a file or notebook) again."""
         if self.cache is not None:
             self.cache.put(self.keys.source(source), b"")
 

@@ -21,7 +21,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise. Points are not yet multiplied by the exercise's weight.
+    """The judgement of one exercise. The points are not multiplied by the exercise's weight yet.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -97,7 +97,7 @@ def total(points: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Basis:
-    """All that the reports of one grader depend on.
+    """Everything, besides submissions, that the reports of one grader depend on.
 
     Attributes:
         versions: versions of all software that a verdict depends on.
@@ -112,7 +112,7 @@ class Basis:
     _digests: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def fingerprint(self, submission: Submission, names: Sequence[str], *, public: bool) -> str:
-        """Return SHA-256 over all that the report depends on."""
+        """Return SHA-256 over everything that the submission's report depends on."""
         parts = [
             submission.student,
             submission.digest,
@@ -127,7 +127,10 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return all that one exercise's results depend on, by name, so that a regrade can say why a result changed."""
+        """Return a dict with all that one exercise's results depend on.
+
+        A regrade compares two of these dicts to say why a result changed.
+        """
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",

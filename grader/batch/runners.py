@@ -20,7 +20,7 @@ Asleep = Callable[[], AbstractContextManager[None]]
 class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
-    If the devices of a program wait for each other, the runner sets its worker aside: this worker stays with the
+    If the devices of a program wait for each other, the runner *sets its worker aside*: this worker continues with the
     program, and the next program gets a new worker.
 
     Args:
@@ -88,7 +88,9 @@ class Runner:
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
-        """Wait for the worker. Yield the worker, and a function that sets the worker aside for the rest of the block.
+        """Wait until the worker is free.
+
+        Yield the worker, and a function that sets the worker aside for the rest of the block.
 
         A worker that was set aside ends with the block.
         """
@@ -118,7 +120,10 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return ``header``, a program's facts, with the compiler's answer added; unchanged if the program did not run."""
+    """Return ``header``, a program's facts, with the compiler's answer added.
+
+    If the program did not run, add nothing.
+    """
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)

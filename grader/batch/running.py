@@ -67,7 +67,7 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 class Runs:
     """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
 
-    The rule holds for public inputs and for hidden inputs separately.
+    The rule applies to runs on public inputs and to runs on hidden inputs separately.
 
     Args:
         files: names of the source files that line numbers in programs refer to.
@@ -79,7 +79,10 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # Task -> the reason why it hung on devices that are not simulated.
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings for requests that share one reply. After a fault, all further requests get this fault."""
+        """Return the findings for requests that share one reply.
+
+        If one of the requests gets a fault, all requests after it get this fault.
+        """
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -89,7 +92,7 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return the finding for one request, from the reply to it.
+        """Return the finding (observation, outcomes or fault) for one request, made from the reply to this request.
 
         Args:
             before: an earlier observation of this program on other inputs, with the facts about the program; or None.
@@ -104,7 +107,10 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store has the result. If the worker dies, return a fault of the program."""
+        """Run a program, unless the store (the cache) has its result.
+
+        If the worker dies, return a fault of the program.
+        """
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -119,7 +125,10 @@ class Runs:
             return run_fault(died, seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Run the program on devices that are not simulated, if any. Return the observation with the results added."""
+        """Run the program also on devices that are not simulated, if there are any.
+
+        Return the observation ``seen`` with the results from these devices added.
+        """
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
@@ -151,7 +160,10 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations ``numbers``, one at a time. Return how much the results change. Raises WorkerDied."""
+        """Change the operations with these numbers, one at a time, and return how much the results change.
+
+        Raises WorkerDied if the program's worker dies.
+        """
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():
@@ -161,7 +173,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """If the program in the block reaches the time limit, add the whole time limit to the cost."""
+        """During the block, if the program reaches the time limit, add the whole time limit to the cost."""
         try:
             yield
         except WorkerDied as died:

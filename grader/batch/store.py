@@ -15,10 +15,11 @@ The grader writes the files below from the database (``written``). If one is mis
 
 One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
 
-The database saves new reports about once a second. Reports count when the run ends: one transaction replaces all
-reports and adds the changes and the summary. A killed run loses only reports that were not saved yet. If the command is
-repeated, it grades a submission again only if the submission has no report with a current fingerprint, or if a result
-in the report is ``broken``. Then it writes the files. Clocks and file times never decide whether a report is used.
+The database saves new reports about once a second. The new reports count for the grade when the run ends: one
+transaction replaces all old reports and adds the changes and the summary. A killed run loses only reports that were not
+saved yet. If the command is repeated, it grades a submission again only if the submission has no report with a current
+fingerprint, or if a result in the report is ``broken``. At its end the command writes the files again. Clocks and file
+times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -127,8 +128,9 @@ class Folder:
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
-        They must be graded again if no report has a current fingerprint, or if one of their results is ``broken``. The
-        returned report may come from a killed run.
+        The exercises must be graded again if no report has a current fingerprint (a digest of everything that the
+        report depends on), or if a result of one of the exercises is ``broken``. The returned report may come from a
+        killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -154,7 +156,7 @@ class Folder:
     def keep(self, graded: Report) -> Report:
         """Merge a new report with the exercises that only earlier runs graded. Store and return the merged report.
 
-        The report counts when the run ends.
+        The merged report counts for the grade when the run ends.
         """
         whole = self._added_up(graded)
         self.database.make(whole)
@@ -196,7 +198,8 @@ class Folder:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: the reason for each student of the class who has no report; a remark in ``grades.csv``.
+            absent: for each student of the class without a report, the reason, which becomes a remark in
+                ``grades.csv``.
             people: names and sections from the roster; None keeps the names and sections of the last run.
         """
         if self.dry:
@@ -313,7 +316,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student, which are read when they are needed. At most MOST_HELD characters of code stay in memory.
+    """Submissions by student. Each is read when it is needed. At most MOST_HELD characters of code stay in memory.
 
     If a submission's files change during a run, the grader grades the version that it read last. The report has the
     fingerprint of this version.
@@ -348,7 +351,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). Only submissions that cannot be read have an error."""
+    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):

@@ -65,7 +65,7 @@ def missing(report: Report) -> dict[str, list[str]]:
 
 
 def login() -> str:
-    """Return the name of this account. Raises CourseError for a shared account or an account without a name."""
+    """Return the login of the current user. Raises CourseError for a shared account or an account without a name."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
     # ``getuser`` raises these errors if the account does not exist.

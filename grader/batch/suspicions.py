@@ -1,4 +1,4 @@
-"""Find wrong answers that are right for another student's numbers, and so may be copied from this student.
+"""Find wrong answers that are right for the numbers of another student, and so may be copied from that student.
 
 In some courses, questions have different numbers for each student. Only the staff sees the answers that are found.
 """
@@ -17,7 +17,7 @@ Suspicion = dict[str, Any]
 
 
 class Suspicions:
-    """Collects wrong answers, one report at a time. If all students get equal numbers, it collects nothing."""
+    """Collects wrong answers, one report at a time. If all students get equal numbers, this object collects nothing."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
@@ -48,7 +48,10 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield (position among all wrong answers, suspicion) for the wrong answers to one question."""
+        """Yield (position among all wrong answers, suspicion) for each suspicious answer to one question.
+
+        A suspicion is the record of a wrong answer that is right for another student's numbers.
+        """
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

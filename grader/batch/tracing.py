@@ -39,7 +39,7 @@ class Cost:
 
     @property
     def tracing_left(self) -> float:
-        """Seconds that are left for tracing; negative if the limit is exceeded."""
+        """Seconds that are left for running the learner's code; negative if the submission exceeded the limit."""
         return self.limits.total_seconds - self.tracing
 
     @property
@@ -52,7 +52,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Trace:
-    """The result of tracing a source.
+    """The result of tracing a source (one file or notebook of a submission).
 
     Attributes:
         replies: the reply to each request. A request with hidden inputs gets the program that was traced for public

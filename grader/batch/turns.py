@@ -36,7 +36,10 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """During the block, do not count the caller as working. Afterwards the caller continues without waiting."""
+        """During the block, do not count the calling thread as working.
+
+        After the block, the thread continues without waiting for a turn.
+        """
         self._count(-1)
         try:
             yield

@@ -37,7 +37,7 @@ class Judge:
     """Judge the checks of a course's exercises.
 
     Args:
-        references: findings of the misconceptions, which decide the hints.
+        references: the results of running the misconceptions, which decide the hints.
     """
 
     def __init__(self, course: Course, references: References) -> None:
@@ -82,7 +82,7 @@ class Judge:
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
-        """Return True if a new run of the submission and of the misconceptions would repeat all findings."""
+        """Return True if a new run of the submission and of the misconceptions would give equal results."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
         faults = [f for f in findings if isinstance(f, Fault)]
@@ -122,7 +122,7 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
     """Return True if a misconception may explain a failed check. If not, the grader does not run the misconception.
 
-    The misconception must name the check in ``fails``. One of these conditions must hold, too:
+    The misconception must name the check in ``fails``. In addition, one of these conditions must be met:
 
     - The misconception has a function ``gives``, which recognizes the results of the mistake.
     - The submission passes none of the checks that the misconception fails.
@@ -135,7 +135,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return True if the code of a task ran: it returned a result or raised an error."""
+    """Return True if the code of a task ran, so that it returned a result or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -162,12 +162,13 @@ def _step(answer: Answered) -> int | None:
 
 @dataclass
 class ProgramFindings:
-    """The findings of the reference or of a misconception.
+    """The findings (observations, outcomes, faults) of the reference or of a misconception.
 
     Attributes:
-        lock: held while findings are added.
+        lock: the lock that a thread takes to add findings.
         findings: findings by the key of the request (``Ask.same``).
-        shown: findings of a whole submission with this misconception, by the keys (``Ask.same``) of all requests to it.
+        shown: findings of a whole submission that has this misconception. The key is the tuple of the keys
+            (``Ask.same``) of all requests to the submission.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -176,7 +177,10 @@ class ProgramFindings:
 
 
 class References:
-    """Findings of references and misconceptions. Each is run once, on public inputs. Thread-safe."""
+    """Findings (observations, outcomes, faults) of references and misconceptions.
+
+    Each reference and each misconception runs once, on public inputs. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}
@@ -219,13 +223,13 @@ class References:
         return found.shown[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
-        """Keep known answers of a misconception, or of the reference (None), so that no run is needed to find them."""
+        """Keep known answers of a misconception, or of the reference (None), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield the findings that are known so far of an exercise's reference and misconceptions."""
+        """Yield the known findings (observations, outcomes, faults) of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

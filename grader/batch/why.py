@@ -31,7 +31,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Why:
-    """The new verdict on an appealed check.
+    """The new verdict on an appealed check, and its evidence.
 
     Attributes:
         result: the new verdict.
@@ -58,7 +58,8 @@ def why(
         course: the course with the check.
         tier: the isolation of the workers, as for ``grade``.
         submission: the student's submission.
-        where: ``EXERCISE/CHECK``, or only the name of a check or question, if no other exercise has this name.
+        where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if this name is in no other
+            exercise.
         kept: the report on file, if there is one.
         make: a function that makes a grader without a cache; None for a grader with only simulated devices.
         overrides: points given by hand to all students; the output lists those of this student.
@@ -115,7 +116,7 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """Return one line for each difference between the report on file and the new report, for one exercise."""
+    """Return one line for each difference between one exercise's parts of the report on file and of the new report."""
     before = result_in(kept, exercise, result.name)
     if before is None:
         differs = [f"the report on file has no {exercise}/{result.name}"]
@@ -178,10 +179,10 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
 
 
 def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
-    """Return the message for a name that fits no check or several.
+    """Return the error message for a name that is the name of no check, or of several checks.
 
     Args:
-        found: (exercise, check) of each check that fits the name.
+        found: (exercise, check) of each check that the name may mean.
         every: (exercise, check) of each check in the course or exercise.
     """
     if len({name for name, _ in found}) > 1:

@@ -71,8 +71,8 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
 
-        - If a child ends before it has answered a request, a new child gets only this request. If the new child ends,
-          too, the request gets a fault.
+        - If a child ends before it has answered a request, a new child gets only this request. If the new child also
+          ends too early, the request gets a fault.
         - If two children end while they load the source, all requests to the source get a fault.
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.
@@ -92,7 +92,10 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Add faults for requests that are not tried again. The child ended before it answered request ``left[0]``."""
+        """Record faults for requests that are not tried again.
+
+        The child ended before it answered the request ``left[0]``.
+        """
         seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
         self._hung += late
         if not ended.loaded:
@@ -108,7 +111,7 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
-        """Add faults for a function that reached its time limit, and for other functions of its exercise."""
+        """Record faults for a function that reached its time limit, and for the other functions of its exercise."""
         other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
@@ -119,7 +122,7 @@ class Children:
         return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Send the chosen requests to one child, and keep the child's replies."""
+        """Send the chosen requests (numbers in the list of all requests) to one child, and keep the child's replies."""
         started, loaded, left = False, False, list(chosen)
         try:
             with closing(self._frames(chosen)) as found:
@@ -196,7 +199,7 @@ class Workers:
         return one
 
     def afresh(self) -> Workers:
-        """Return a copy of these workers whose store makes every value anew."""
+        """Return a copy of these workers whose store (cache) makes every value anew."""
         one = copy(self)
         one.store = self.store.afresh()
         return one
@@ -207,7 +210,7 @@ class Workers:
             worker.kill()
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
-        """Return the replies of a source, from confined child processes.
+        """Return the replies of a source (a file or notebook), from confined child processes that run it.
 
         Args:
             asks: the requests. Requests with hidden inputs come last.
@@ -260,14 +263,14 @@ T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers to lend. The pool prefers a set whose processes are already running.
+    """Lends sets of workers to submissions. The pool prefers a set whose processes are already running.
 
     Args:
         every: one set for each submission that is graded in parallel.
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        sets: all sets of workers.
+        sets: all sets of workers, those from ``every`` and those from ``spare``.
         slow: a function that is called with a name and the seconds of work on it so far: first after ``SLOW`` seconds,
             and again each time that the seconds have doubled.
     """
@@ -281,7 +284,7 @@ class Pool(Generic[T]):
 
     @contextmanager
     def lent(self) -> Iterator[Workers]:
-        """Wait for a free set of workers and hold it during the block."""
+        """Wait for a free set of workers. No other submission gets this set during the block."""
         workers = self._free.get()
         try:
             yield workers

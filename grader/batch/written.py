@@ -101,7 +101,7 @@ def remove_files(folder: Path, student: str) -> None:
 
 
 def shows_the_same(report: Report, other: Report) -> bool:
-    """Return True if both reports give identical pages."""
+    """Return True if the grader writes identical pages for both reports."""
 
     def shown(of: Report) -> Report:
         drawn_by = [{"grader": e.basis.get("grader", "")} for e in of.exercises]

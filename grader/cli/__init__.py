@@ -3,9 +3,9 @@
 The exit codes of all commands:
 
 - 0: success
-- 1: a learner's work or the proved course has failures
+- 1: a learner's work fails checks, or the course that an author tests has problems
 - 2: the command could not be carried out; one line gives the reason
-- 3: the grader failed for a submission, did not grade one, or an appeal's verdict differs from the report on file
+- 3: the grader failed for a submission or did not grade it, or an appeal's verdict differs from the stored report
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ MISTAKES = {
 
 
 class Imported(Mapping[str, Any]):
-    """All commands by name: first those of this package, then those of wings. Looking up a command imports it."""
+    """All commands by name: first this package's, then those of wings (optional parts).
+
+    Looking up a command imports it.
+    """
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
@@ -111,7 +114,10 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands for ``--help`` in the groups of READERS, with the first sentence of their help."""
+        """Write the list of commands for ``--help``, in the groups of READERS.
+
+        Each command has its help's first sentence.
+        """
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
@@ -172,7 +178,7 @@ def _shardlings(
 
 
 def main() -> None:
-    """Run a command. Report a user's mistake in one line and Ctrl-C in one sentence, without a traceback."""
+    """Run a command. Report a user's mistake in one line, and Ctrl-C in one sentence, both without a traceback."""
     stopping.stop_in_order()
     try:
         run()

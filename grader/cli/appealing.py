@@ -104,7 +104,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:
-    """Print the verdict, the reasons for it, and the comparison with the report on file."""
+    """Print the new verdict, its reasons, and how it differs from the report on file."""
     result = decided.result
     lines = [
         f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",

@@ -84,7 +84,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
-    """Return the course, and the names of the exercises to prove. Raises CourseError if there are no solutions."""
+    """Return the course, and the names of the exercises to test. Raises CourseError if the course has no solutions."""
     found = course_at(path)
     if not found.solved:
         said = f"there is no solutions/ folder in {found.root} to verify"
@@ -194,7 +194,8 @@ NAME_WIDTH = 22  # with this width the table fits into 80 columns
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print a table with each exercise's size and the number of its mutants by outcome, and print problems.
 
-    Questions count as checks. The column pts has points, alt has alternatives, and same has equivalent mutants.
+    Questions count as checks. The column ``pts`` has the points, ``alt`` the number of alternatives, and ``same`` the
+    number of equivalent mutants.
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False

@@ -11,12 +11,12 @@ from grader.course.loading import Course
 def beside_at(
     name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
 ) -> Beside:
-    """Return the devices or the compiler that the options request in addition to the simulated devices.
+    """Return the devices or the compiler that the two options request in addition to the simulated devices.
 
     Raises CourseError, WingError.
 
     Args:
-        quiet: True to report only errors.
+        quiet: True to print errors only.
         remember: True to reuse earlier compilations.
     """
     if name.startswith("tpu:"):

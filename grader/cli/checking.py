@@ -104,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged, or, if the course has no solutions, how many points they decide later."""
+    """Print that hidden checks were judged; if the course has no solutions, print how many points they will decide."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -151,9 +151,9 @@ def submit_module(
     Args:
         listed: the module.
         place: the learner's work.
-        who: the student whose numbers the checks use.
+        who: the student for whom the numbers in the questions are drawn.
         to: the zip's path; None to use nbgrader if it is set up.
-        student: the name that the student typed, for the zip. If it is "", the zip gets the login name.
+        student: the name that the student typed, to write into the zip. If it is "", the zip gets the login name.
         full: True to print every result.
     """
     from grader.batch import submit as submitting
@@ -179,7 +179,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of exercises that the learner began. The printed results list all other exercises."""
+    """Print the unfinished tasks of exercises that the learner began. The results printed before list the others."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

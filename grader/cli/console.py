@@ -119,7 +119,7 @@ def _progress_lines(total: int, what: str) -> Callable[[str], None]:
 
 
 def tell_slow(who: str, seconds: float) -> None:
-    """Print the name of a student whose submission takes long to grade, and the time so far."""
+    """Print the name of a student whose submission takes long to grade, and the seconds of grading so far."""
     tell("grading", f"{who}: {seconds:.0f} s so far")
 
 
@@ -135,7 +135,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """Return the exit code. Wrong answers are failures only for a learner's own work (``student``), not in a batch."""
+    """Return the exit code. Wrong answers change it only for a learner's own work (``student``), not in a batch."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN

@@ -121,7 +121,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts with two texts added: the time by the TPU compiler and the learner's predictions."""
+    """Return the program's facts with two texts added: the TPU compiler's time and the learner's predicted times."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # There may be predictions only for a learner's program, or if the course's folder has learners' exercises.
@@ -132,7 +132,10 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``; '' if unknown."""
+    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``.
+
+    Return '' if the compiler's time is unknown.
+    """
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""

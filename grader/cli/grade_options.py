@@ -33,7 +33,7 @@ class GradeOptions:
         remember: True to use the cache.
         roster: the file that lists the students of the class.
         backend, processes: the devices that programs run on in addition to the simulated devices.
-        elsewhere: grades submissions on other machines; None to grade on this machine.
+        elsewhere: an object that grades submissions on other machines; None to grade on this machine.
         course: the course's file or folder.
         as_json: True to print JSON.
         quiet: True to print only problems and the summary line.
@@ -61,7 +61,7 @@ class GradeOptions:
         return BackendChoice(self.backend, self.processes)
 
     def refuse_what_does_not_go_together(self) -> None:
-        """Raise CourseError for options that exclude each other."""
+        """Raise CourseError if the user gave two options that exclude each other."""
         if self.elsewhere:
             self.elsewhere.refuse(self.jobs, beside=self.beside != BackendChoice())
         if self.quiet and (self.verbose or self.as_json):

@@ -61,7 +61,8 @@ class RunOutcome:
     Attributes:
         not_graded: why a submission was not graded, by student.
         broken: True if the grader itself failed for a graded student.
-        graded, unchanged: how many students have a new report, and how many keep the old report.
+        graded, unchanged: ``graded`` is the number of students with a new report, and ``unchanged`` the number of
+            students who keep the old report.
     """
 
     summary: Summary
@@ -192,7 +193,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
-    """End the command if one of the exercises ``names`` cannot be used. Other exercises are not loaded."""
+    """End the command if one of the exercises ``names`` cannot be used. This function loads no other exercise."""
     _, unusable = course.usable(names)
     if unusable:
         tell_unusable(unusable)

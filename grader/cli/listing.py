@@ -136,7 +136,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. With ``whole``, first print the statement, and last the commands that a learner needs next."""
+    """Print questions. With ``whole``, print the statement before them, and the commands to run next after them."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:

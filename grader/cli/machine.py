@@ -36,7 +36,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Test JAX's version. A version that is too old is an error, and a version that is too new is a warning."""
+    """Test JAX's version. Return an error for a version that is too old, and a warning for one that is too new."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")

@@ -150,7 +150,10 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return ``work``; if it is None, the default folder of a learner's work. Raises CourseError if that is missing."""
+    """Return ``work``; if it is None, return the default folder.
+
+    Raises CourseError if the default folder is missing.
+    """
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -158,7 +161,10 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work is in a course without solutions, which the work's author may have written."""
+    """Raise CourseError if the work is in a course without solutions.
+
+    The author of the work may also have written this course.
+    """
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "
@@ -173,7 +179,10 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return True if the folder has reports, so that perhaps no submission needs grading."""
+    """Return True if the folder has reports.
+
+    If so, perhaps no submission must be graded, and workers may be unnecessary.
+    """
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 
@@ -194,7 +203,10 @@ def roster_in(path: Path | None) -> Roster | None:
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:
-    """Return the sizes by name in a text such as ``x=4,y=2``. Raises CourseError that names ``option``."""
+    """Return the sizes by name in a text such as ``x=4,y=2``.
+
+    For another text, raises CourseError that names ``option``.
+    """
     sizes: dict[str, int] = {}
     for part in text.split(",") if text else ():
         name, equals, size = (word.strip() for word in part.partition("="))

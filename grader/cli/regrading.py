@@ -1,4 +1,4 @@
-"""Find the adjustments that ``grade`` applies to verdicts, and print the scores that a regrade changes."""
+"""Find the adjustments (points given by hand, late penalties) that ``grade`` makes, and print changed scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Rosters:
         Both lists are empty if ``plain`` is None.
 
         Args:
-            students: students with reports.
+            students: the students who have reports.
             not_graded: students whose submissions could not be graded.
         """
         if self.plain is None:
@@ -120,7 +120,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     is a file, and some file systems treat these spellings as one file name.
 
     Args:
-        here: students whose reports this run will write; their spellings are used, too.
+        here: students whose reports this run will write; the returned function also uses their spellings.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
@@ -147,7 +147,7 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
-    """Print the changed scores and their parts for the first ``MOST_SHOWN`` students.
+    """Print, for the first ``MOST_SHOWN`` students, the changed scores and the changed parts of these scores.
 
     Args:
         groups: the changes of each student.

@@ -21,11 +21,11 @@ from grader.course.loading import Course
 
 
 def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
-    """Print the output of ``work``, from the cache if it is there. Return the exit code of ``work``.
+    """Print the output of ``work``, from the cache if the output is there. Return the exit code of ``work``.
 
     Args:
         words: the command and its arguments, which are part of the cache key.
-        work: prints the output on ``out`` and ``err``.
+        work: a function that prints the output on the consoles ``out`` and ``err``, and returns the exit code.
     """
     with user_cache() as cache:
         if cache is None:

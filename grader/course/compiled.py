@@ -80,7 +80,10 @@ def _of(schedule: Schedule, on: str) -> Compiled:
 
 
 def key_of(program: str, on: str) -> str:
-    """Return the key of a program on a slice. ``program``: SHA-256 of the program's canonical form."""
+    """Return the key under which the numbers of a program on a slice are published.
+
+    ``program``: SHA-256 of the program's canonical form.
+    """
     return f"{program} on {on}"
 
 

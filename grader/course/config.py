@@ -58,7 +58,7 @@ class LatePolicy(Strict):
     Attributes:
         grace_minutes: minutes after the deadline in which submissions have no penalty. Late days are counted from the
             end of these minutes.
-        percent_per_day: percentage of the points earned in the module, for each begun day.
+        percent_per_day: the penalty for each begun late day, as a percentage of the points earned in the module.
         at_most_percent: the highest penalty, as a percentage of the points earned in the module.
         free_days: late days that each student may use in the whole course, in the order of the deadlines.
         trust: the times that decide whether a submission is late. ``record``: only times in the staff's
@@ -79,7 +79,7 @@ class Config(Strict):
     ``repository`` is the address of ``exercises/`` on GitHub. If it is given, notebooks have a link that opens them in
     Colab. In the learners' course.yaml, the command ``build`` writes ``handed_out``: fingerprints of the stubs and
     notebooks as learners get them. The command ``verify`` reports a statement with more than ``statement_words`` words
-    before ``## Going further``; None is no limit.
+    before ``## Going further``; None means no limit.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Config(Strict):
 
 
 def read_config(path: Path) -> Config:
-    """Read course.yaml. Raises CourseError naming the file, the line and the field."""
+    """Read course.yaml. If it is invalid, raises CourseError that names the file, the line and the field."""
     return read_yaml(path, Config)
 
 
@@ -141,7 +141,10 @@ class _EachKeyOnce(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, model: type[Model]) -> Model:
-    """Return the content of one of the course's files. Raises CourseError naming the file, the line and the field."""
+    """Return the content of one of the course's YAML files.
+
+    If the file is invalid, raises CourseError that names the file, the line and the field.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=_EachKeyOnce)
@@ -175,7 +178,7 @@ def _first_problem(path: Path, text: str, model: type[BaseModel], error: Validat
 
 
 def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
-    """Return the names of the fields that the model has at the place ``loc``."""
+    """Return the names of the fields that the model has at ``loc``, a path of keys and indices."""
     for part in loc[:-1]:
         if part in model.model_fields:
             declared = model.model_fields[str(part)].annotation

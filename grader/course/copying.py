@@ -51,14 +51,14 @@ def specification(part: Statement) -> str:
 
 
 def reworded(part: Statement, text: str) -> Statement:
-    """Return a statement with the source ``text`` and the kind of ``part``."""
+    """Return a statement whose source is ``text`` and whose kind is that of ``part``."""
     return Statement(part.kind, syntax.parse(text).body[0], text)
 
 
 def alone(part: Statement) -> Statement:
     """Return an assignment without the other statements of its lines (``a = 1; b = 2``).
 
-    Return a statement that is not an assignment unchanged.
+    If the statement is not an assignment, return the statement unchanged.
     """
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 

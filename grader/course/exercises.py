@@ -152,7 +152,10 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
 
 
 def data_in(folder: Path) -> str:
-    """Return SHA-256 over a folder's data files (all but Python files), which exercises may read; '' if none."""
+    """Return SHA-256 over a folder's data files, which exercises may read; '' without data files.
+
+    All files but Python files are data files.
+    """
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""

@@ -13,7 +13,7 @@ PACKAGED = Path(__file__).parents[1] / "_course"
 
 
 def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
-    """Return the course at ``start`` if given, else the working directory's course.
+    """Return the course at ``start`` if ``start`` is given, else the working directory's course.
 
     Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
     user did not name is refused if it is in ``handed_in``, in a folder in which nbgrader keeps submissions, inside a
@@ -22,7 +22,8 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     Args:
         start: a course.yaml or its folder. A course at ``start`` is trusted, because the user named it.
         handed_in: the submissions to be graded or checked.
-        packaged: fall back to the course installed with the package; callers must report this fallback to the user.
+        packaged: True to return the course installed with the package if there is no other course. Callers must report
+            this to the user.
 
     Raises:
         CourseError: there is no course, or the user must name the course, because it is not trusted.
@@ -49,7 +50,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 
 
 def course_around() -> Course:
-    """Return the working directory's course, for the code of a notebook.
+    """Return the working directory's course, for functions that a notebook calls.
 
     The course is trusted, because the notebook in the same folder already runs as this user.
     """

@@ -11,7 +11,9 @@ from grader.course.config import CourseError
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files into a new or empty folder, under a temporary name first.
+    """Write the files into a new or empty folder.
+
+    The files first go to a folder with a temporary name.
 
     Raises CourseError for a folder that is not empty.
     """

@@ -1,8 +1,8 @@
 """A course: its configuration, and the exercises that the configuration lists.
 
 A course is code that runs as the user who types the command; ``finding`` decides which course may run. An author's
-checkout has ``solutions/``. Learners get only the public part of each exercise, in ``exercises/<module>/_public/``. An
-installed package contains the public part of the course as a fallback.
+checkout of a course has the folder ``solutions/``. Learners get only the public part of each exercise, in
+``exercises/<module>/_public/``. An installed package contains the public part of the course as a fallback.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class Course:
         return {e: m.id for m in self.config.modules for e in m.exercises}
 
     def module(self, name: str) -> Module:
-        """Return the module with this id. Raises CourseError."""
+        """Return the module with this id. Raises CourseError if the course has no such module."""
         for module in self.config.modules:
             if module.id == name:
                 return module
         raise CourseError(f"no module {name!r}{nearest(name, [m.id for m in self.config.modules])}")
 
     def module_begun(self, name: str) -> Module:
-        """Return the module with this id or unique prefix. Raises CourseError."""
+        """Return the module with this id or unique prefix. Raises CourseError if there is none."""
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def module_called(self, name: str) -> Module | None:
-        """Return the module that ``name`` means, as in ``select``; None if it does not mean exactly one module."""
+        """Return the one module that ``name`` means by the rules of ``select``; None if there is no such module."""
         try:
             meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
         except CourseError:
@@ -170,7 +170,7 @@ class Course:
 
     @property
     def seed_problem(self) -> str:
-        """The reason why students could compute the hidden inputs; '' if students cannot."""
+        """The reason why students could compute the hidden inputs; '' if students cannot compute them."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is the published seed, {self.config.seed}" if self.config.seed else "is missing"
@@ -205,5 +205,5 @@ class Course:
 
 
 def load_course(path: Path) -> Course:
-    """Load a course. Raises CourseError naming the file, the line and the field."""
+    """Load a course. If it is invalid, raises CourseError that names the file, the line and the field."""
     return Course(path.parent, read_config(path))

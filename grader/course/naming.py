@@ -22,8 +22,8 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (the message suggests a name), or several names begin with ``name`` but none with
-            ``name`` and an underscore.
+        CourseError: no name begins with ``name`` (the message suggests a name), or several names begin with ``name``
+            but none with ``name`` and an underscore.
     """
     if name in names:
         return [name]
@@ -39,14 +39,17 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the names as the end of a message, ``; there are a, b``, with at most ``MANY`` names."""
+    """Return at most ``MANY`` of the names as the end of an error message, such as ``; there are a, b``."""
     listed = sorted(names)
     more = f" and {len(listed) - MANY} more: shardlings list" if len(listed) > MANY else ""
     return f"; there are {', '.join(listed[:MANY])}{more}"
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that matches. Raises CourseError if several names match or if no name matches."""
+    """Return the only name that ``name`` means (see ``meant_by``).
+
+    Raises CourseError if it means several names or none.
+    """
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")

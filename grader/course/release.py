@@ -30,7 +30,7 @@ class Made:
     Attributes:
         texts: the text of every file that could be made.
         unusable: for each exercise that cannot be used, one line with the reason.
-        held_back: files that were not made, because an exercise that they would contain cannot be used.
+        held_back: files that ``build`` does not make, because it cannot use an exercise that they would contain.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -47,8 +47,9 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises. A notebook is made only if all its exercises are
-    usable.
+    """Return the files that learners get for the usable exercises.
+
+    A notebook is made only if all exercises in it are usable.
 
     Raises CourseError for a problem with the whole course.
     """

@@ -92,7 +92,10 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, such as C5, or C2 to C4, if the letter is in ``letters``."""
+    """Return the exercises that a text names, such as C5, or C2 to C4.
+
+    Only names whose letter is in ``letters`` count.
+    """
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:

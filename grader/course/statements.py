@@ -19,7 +19,7 @@ QUESTIONS = {*get_args(QuestionKind)}
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement of an author's file, and its kind."""
+    """A top-level statement of an author's file, and its kind, such as task, check or import."""
 
     kind: str  # doc, import, exercise, task, given, helper, call, check, question, misconception, alternative, private
     node: ast.stmt
@@ -156,7 +156,7 @@ def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]
 
 
 def _free_names(node: ast.AST) -> set[str]:
-    """Return the names that the node reads, without names that it binds as an argument, loop variable or target."""
+    """Return the names that the node reads, without names that the node binds: arguments, loop variables, targets."""
     nodes = list(ast.walk(node))
     bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
     bound |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}

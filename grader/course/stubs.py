@@ -105,7 +105,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Join the lines of a paragraph, and add an empty line. Return the lines of the result.
+    """Return a paragraph as two lines: the paragraph's lines joined by blanks, and an empty line.
 
     A list, and a paragraph that begins with "Answer ", is returned with its lines unchanged and no empty line.
     """

@@ -25,11 +25,11 @@ class Archive:
     """The contents of an archive.
 
     Attributes:
-        files: (name, number in the archive) of each ``.py`` file and notebook that the grader may read.
+        files: (name, position in the archive) of each ``.py`` file and notebook that the grader may read.
         notes: remarks on members that are not read.
         times: when each file was last changed.
         manifest: the content of the archive's manifest; empty for an archive without a manifest.
-        is_dated: True if the times and the manifest can be read.
+        is_dated: True if the grader can read the times and the manifest.
     """
 
     files: tuple[tuple[str, int], ...]

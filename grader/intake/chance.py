@@ -58,7 +58,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the parts of dotted names in an import, without ``random`` in JAX's module ``jax.random``."""
+    """Return the parts of the dotted names in an import. ``random`` is left out if it is part of ``jax.random``."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

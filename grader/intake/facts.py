@@ -24,8 +24,10 @@ MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
 
 
 def look(text: str) -> CodeFacts:
-    """Parse the code of a chunk (a file or a cell) and return its facts; the default ``CodeFacts`` if Python cannot
-    parse the code."""
+    """Parse the code of a chunk (a file or a cell) and return its facts.
+
+    Return the default ``CodeFacts`` if Python cannot parse the code.
+    """
     tree = parsed(text)
     try:
         return CodeFacts() if tree is None else _facts(tree, len(text))
@@ -62,12 +64,12 @@ def looked_at(chunk: Chunk) -> CodeFacts:
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if no name in the source could change the source's answers in another run; False if unparsable."""
+    """Return True if no name in the source could change its answers in another run; False if Python cannot parse it."""
     return all(looked_at(chunk).repeatable for chunk in source.chunks)
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if every task and answer is still a stub, of this edition of the course or of another."""
+    """Return True if every task and answer is still a stub, as this or another edition of the course handed it out."""
     left = 0
     for chunk in source.chunks:
         stubs = looked_at(chunk).stubs

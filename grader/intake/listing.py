@@ -53,7 +53,7 @@ def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
 
 
 def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[File]:
-    """Yield a folder's files, breadth first, so that a limit cuts off the deepest files."""
+    """Yield a folder's files, breadth first, so that a limit on their number leaves out the deepest files."""
     folders, seen, zips = [(root, "")], 0, _Zips()
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []
@@ -84,7 +84,10 @@ class _Zips:
         self._seen = self._size = 0
 
     def may_open(self, path: Path) -> bool:
-        """Return whether ``path`` may be opened. The number and the total bytes of opened files are limited."""
+        """Return whether the ``.zip`` file ``path`` may be opened.
+
+        The number and total bytes of opened files are limited.
+        """
         self._seen += 1
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):

@@ -72,7 +72,10 @@ def _position(stem: str, name: str) -> re.Match[str] | None:
 
 
 def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids that a typo may have changed to ``stem``. Digits must be equal, because ids differ in digits."""
+    """Return the ids that a typo may have changed to ``stem``.
+
+    An id and ``stem`` must have equal digits, because many ids differ only in digits.
+    """
     digits = re.findall(r"\d+", stem)
     scores = {
         name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()

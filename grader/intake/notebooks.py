@@ -54,7 +54,7 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """Return a notebook's JSON text. If the text is long, replace outputs, attachments and widgets by empty ones.
+    """Return a notebook's JSON text. In a long text, empty values replace the outputs, attachments and widgets.
 
     Raises Refused if finding the ends of the outputs would take too long.
     """

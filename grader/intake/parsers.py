@@ -85,7 +85,10 @@ class Parsers:
         self._open: list[tuple[bytes, OpenArchive]] = []
 
     def for_submission(self, place: Place) -> Parsers:
-        """Return new parsers for the submission at this place. They share no limits and no state with these parsers."""
+        """Return new parsers for the submission at ``place``.
+
+        The new parsers share no limits and no state with these parsers.
+        """
         return Parsers()
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
@@ -114,7 +117,7 @@ class Parsers:
         return self._opened(data).contents(shown)
 
     def member(self, data: bytes, number: int) -> bytes:
-        """Return the bytes of a member of an archive. Raises Refused."""
+        """Return the bytes of one member of an archive. Raises Refused if the member cannot be read or is too large."""
         return self._opened(data).member(number)
 
     def _opened(self, data: bytes) -> OpenArchive:

@@ -111,7 +111,7 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
 def _candidates(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> tuple[list[_Candidate], Any]:
-    """Return all sources that were read, best first, and a digest object that was fed with their files."""
+    """Return all sources that were read, the best first, and a digest object over the bytes of their files."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ
@@ -140,7 +140,7 @@ def _candidates(
 def _work_in(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> list[tuple[File, Match]]:
-    """Return the files that are named after exactly one exercise or module. Add lines on other files to ``notes``."""
+    """Return the files that are named after exactly one exercise or module. For other files, add lines to ``notes``."""
     matched: list[tuple[File, Match]] = []
     strangers: list[str] = []
     for file in (f for path in paths_of(place) for f in listing(Path(path), notes, parsers)):

@@ -19,7 +19,7 @@ from grader.intake.times import student_in
 def names_in(
     place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
 ) -> Iterator[tuple[str, str]]:
-    """Yield (file, student's name) for the graded files, the folders and zips that hold them, and stamps.
+    """Yield (file, student's name) for the graded files, the folders and zips that contain these files, and stamps.
 
     The name is '' for a file, folder, zip or stamp that names no student.
 

@@ -27,7 +27,7 @@ class FoundSubmissions(NamedTuple):
     """The submissions in the paths of a command.
 
     Attributes:
-        students: (student, place), sorted by student.
+        students: (student, place of the submission: its paths), sorted by student.
         notes: a line for each file that was skipped.
         set_aside: by student or file, why a submission cannot be graded. All other submissions are graded.
     """
@@ -168,7 +168,7 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """A folder's entries: ``named`` files are named after an exercise or module, ``others`` are not."""
+    """A folder's entries: ``named`` has the files that are named after an exercise or module, ``others`` all others."""
 
     folders: list[Path]
     zips: list[Path]
@@ -230,7 +230,7 @@ def _is_one_student(
 def _strays(
     folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str], parsers: Parsers
 ) -> list[Path]:
-    """Return files without a student's name, if several folders hold submitted files.
+    """Return the files without a student's name if several folders contain submitted files; else [].
 
     Folders called old or final are not counted. The caller sets the files aside: otherwise a file without a student's
     name would merge all students' folders into one submission.

@@ -12,7 +12,7 @@ Place = Path | tuple[Path, ...]  # the path or paths of one submission
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """Facts about a chunk's syntax. The defaults hold for code that Python cannot parse.
+    """Facts about a chunk's syntax. The defaults are right for code that Python cannot parse.
 
     Attributes:
         repeatable: True if a second run gives equal answers, as far as the names in the code show.
@@ -46,8 +46,8 @@ class Chunk:
 class Source:
     """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name). The exercise is
-    checked with the definitions that hold after this chunk, even if later chunks change the definitions.
+    ``name`` is the path relative to the submission. ``ends`` has pairs (exercise, chunk's name). The grader checks the
+    exercise with the definitions that exist after this chunk has run, even if later chunks change the definitions.
     """
 
     name: str
@@ -85,7 +85,7 @@ class NothingToGrade(SubmissionError):
 
 
 class Refused(Exception):
-    """A file is not used. The message continues a sentence that starts with the file's name."""
+    """The grader cannot use a file. The message continues a sentence that starts with the file's name."""
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:
@@ -94,8 +94,10 @@ def paths_of(place: Place) -> tuple[Path, ...]:
 
 
 def fingerprint(source: Source) -> str:
-    """Return SHA-256 of the code. Comment lines, trailing blanks, empty cells, and file and cell names do not affect
-    it."""
+    """Return SHA-256 of a source's code.
+
+    The result does not depend on comment lines, trailing blanks, empty cells, and names of files and cells.
+    """
     chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
 

@@ -51,7 +51,10 @@ def students_in(folder: Path) -> list[str]:
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:
-    """Write one line per result, then points by hand and late penalties. A student's lines add up to the score."""
+    """Write a line per result, then a line per exercise whose points a person set, and a line per late penalty.
+
+    A student's lines add up to the score.
+    """
     _write(path, _lines(reports))
 
 
@@ -125,8 +128,8 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
     """Yield (column, points possible, points earned minus late penalty) for each module and for a module's bonus.
 
-    A late penalty lowers the points of a module and of its bonus by equal percentages. A module whose exercises are all
-    extensions (extra credit) has one column.
+    A late penalty lowers the points of a module and the points of its bonus by equal percentages. A module whose
+    exercises are all extensions (extra credit) has one column.
     """
     for module in dict.fromkeys(e.module for e in report.exercises):
         parts = [e for e in report.exercises if e.module == module]

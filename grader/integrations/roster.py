@@ -92,7 +92,10 @@ class Roster:
         return any(cell for _, _, cell in self._extensions)
 
     def extensions(self, modules: Sequence[str]) -> Callable[[str], Extension]:
-        """Return a function from student to deadline extension. Raises CourseError with the line that is unreadable."""
+        """Return a function from student to deadline extension.
+
+        Raises CourseError with the line number of an invalid cell.
+        """
         found = {
             student: extension_of(cell, f"{self.path}:{number}", modules) for number, student, cell in self._extensions
         }
@@ -155,7 +158,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
 
 
 def _names_of(row: dict[str, str]) -> set[str]:
-    """Return the names under which this student's submission may arrive, in lower case."""
+    """Return, in lower case, the names that a submission of the student in this row may have."""
     return {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
 
 

@@ -101,7 +101,7 @@ class Anonymous:
         return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
     def _covered(self, value: Any) -> Any:
-        """Return plain data (text, lists, mappings) with names replaced."""
+        """Return plain data (text, lists, mappings) in which pseudonyms replace names."""
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)
         if isinstance(value, list):
@@ -116,7 +116,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches names, and words of three or more letters in names. Longer matches come first."""
+    """Return a pattern that matches names, and words of three or more letters in names. It tries longer texts first."""
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

@@ -34,7 +34,10 @@ class MatchedMisconception:
 
 @dataclass(frozen=True)
 class AnswerBar:
-    """The number of answers between ``low`` and ``high`` times the right answer: right, by misconception, other."""
+    """A bar of a histogram: the answers between ``low`` and ``high`` times the right answer.
+
+    The bar counts right answers, answers that match each misconception, and other answers.
+    """
 
     low: float
     high: float
@@ -68,7 +71,10 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One answer. ``ratio``: the answer divided by the right answer, or None if this quotient is not positive."""
+    """One student's answer.
+
+    ``ratio``: the answer divided by the right answer; None if this quotient is not positive.
+    """
 
     right: bool
     silent: bool
@@ -172,7 +178,7 @@ def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, .
 
 
 def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
-    """Return bars on a logarithmic scale that holds all answers. The middle bar is centred on the right answer."""
+    """Return bars for all answers, on a logarithmic scale. The middle bar is centred on the right answer."""
     placed = [(given, math.log(min(max(given.ratio, 1 / LARGEST), LARGEST))) for given in group if given.ratio]
     if not placed:
         return ()

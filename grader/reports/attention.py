@@ -81,7 +81,7 @@ class AttentionList:
 
 
 def name_of(student: str) -> str:
-    """Return a student's name as reports show it. Clean a name that is too long or unprintable for a report."""
+    """Return a student's name as reports show it: a name that is too long or unprintable is cleaned."""
     visible = student.replace("\u200c", "").replace("\u200d", "").isprintable()
     return student if visible and len(student) <= 100 else clean(student, 100)
 
@@ -92,12 +92,12 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Return the notes on files that were not graded, because another file of the student was."""
+    """Return the notes on files that were not graded because the grader graded another file of the student."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason that names the exercises in which XLA ended the process twice, or ''.
+    """Return a reason for review that names the exercises in which XLA ended the process twice; '' if there are none.
 
     The reason proves no attack, because honest code can make XLA end the process.
     """

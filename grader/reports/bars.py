@@ -68,7 +68,7 @@ def draw_bars(result: Result) -> Bars | None:
 
 
 def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
-    """Return (name, expected amount, actual amount) for each name; [] if a value is not an amount."""
+    """Return (name, expected amount, actual amount) for each name in the data; [] if a value is not an amount."""
     found: list[tuple[str, Any, Any]] = [("yours", due, got)]
     if isinstance(due, Mapping) and isinstance(got, Mapping):
         found = [(clean(name, 60), due.get(name, 0), got.get(name, 0)) for name in dict.fromkeys((*due, *got))]
@@ -83,7 +83,7 @@ def _row(number: int, name: str, due: float, got: float, most: float) -> Row:
 
 
 def _text(due: float, got: float) -> str:
-    """Return ``7,680: 3,840 over 3,840 (2 × as much)`` or ``1 of 2``."""
+    """Return a text such as ``7,680: 3,840 over 3,840 (2 × as much)`` or, within the budget, ``1 of 2``."""
     if got <= due:
         return f"{_shown(got)} of {_shown(due)}"
     if not due:

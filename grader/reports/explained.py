@@ -39,13 +39,13 @@ class Explained:
 
     Attributes:
         fault: the reason why there is no program; then no other fact is known.
-        traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
+        traffic: the bytes that a device sends over each mesh axis or group of axes, see ``Seen.traffic``.
         ran: True if the program was compiled and run. If the program did not run, results and XLA's memory figure are
             unknown.
         memory: bytes of temporaries per device, as XLA reports them.
         live: the largest number of bytes that a device holds at once, by liveness analysis.
         stored: an estimate of ``live`` on a TPU, which stores some values in bfloat16; 0 without a timeline.
-        flops, dot_flops: arithmetic of one device, in total and in matmuls.
+        flops, dot_flops: ``flops`` is the number of FLOPs of one device, and ``dot_flops`` the part of them in matmuls.
         routes: for data that permutes send along a ring, the device where the data started, for each round and device.
         pipelines: for data that permutes send along a line, the entries of the arguments from which each device
             computed the data.
@@ -54,8 +54,8 @@ class Explained:
         measured: a text about the program's time on the real devices, if the program has a timeline.
         predicted: a text about the time that the learner predicted.
         compiled: the TPU compiler's schedule of this program, if known.
-        profiles: a text with two step times, which differ in the collectives that can overlap (see the module
-            ``profiles``); empty if the times are equal.
+        profiles: a text with two step times, for two assumptions (profiles) about which collectives can overlap with
+            compute, see the module ``profiles``; empty if the times are equal.
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
@@ -95,7 +95,7 @@ class Explained:
 
     @property
     def other_flops(self) -> Interval:
-        """Arithmetic outside matmuls: at least 0, even if ``dot_flops`` exceeds ``flops``."""
+        """The FLOPs outside matmuls: at least 0, even if ``dot_flops`` exceeds ``flops``."""
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
 

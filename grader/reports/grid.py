@@ -22,7 +22,7 @@ def draw_grid(picture: Picture, room: int) -> list[str]:
 
 
 def _label(picture: Picture, block: Block) -> list[str]:
-    """Return the devices that hold a block, one word per mesh axis, with ✗ if the block is wrong."""
+    """Return a text with the devices that hold a block, one word per mesh axis, with ✗ if the block is wrong."""
     *words, last = [clean(w, 40) for w in holders(picture, block.devices)]
     return [*words, f"{last} ✗" if wrong_mark(picture, block) else last]
 

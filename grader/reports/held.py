@@ -41,7 +41,10 @@ class HeldSvg:
 
 
 def draw_held(placed: Placed, mesh: Mapping[str, int]) -> HeldSvg | None:
-    """Return the grid, with a row per index of the first mesh axis; None if there is no spec or too many devices."""
+    """Return the grid, with a row per index of the first mesh axis.
+
+    Return None if the array has no PartitionSpec, or if there are too many devices.
+    """
     count = math.prod(mesh.values())
     if placed.spec is None or count > MOST:
         return None

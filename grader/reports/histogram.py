@@ -45,7 +45,10 @@ class Histogram:
 
 
 def score_histogram(percents: Iterable[float]) -> Histogram:
-    """Draw the number of students in each tenth of the percentage scale. The last column includes 100% and more."""
+    """Draw a column for each tenth of the percentage scale: the number of students.
+
+    The last one includes 100% and more.
+    """
     counts = [0] * 10
     for percent in percents:
         counts[min(9, int(percent // 10))] += 1

@@ -110,7 +110,7 @@ def drawn_arrows(explained: Explained) -> list[Arrows]:
 
 
 def render_held(explained: Explained) -> str:
-    """Return each device's parts of arguments and results as an HTML fragment; '' if no array can be drawn."""
+    """Return an HTML fragment that shows each device's parts of arguments and results; '' if no array can be drawn."""
     grids = held_grids(explained.arguments, explained) + held_grids(explained.results, explained)
     return _environment().get_template("held.html.j2").render(grids=grids, look=inline) if grids else ""
 
@@ -121,7 +121,7 @@ def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
 
 
 def render_rounds(explained: Explained) -> str:
-    """Return the tables of the data that permutes send as an HTML fragment with inline styles; '' if there are none."""
+    """Return an HTML fragment with the tables of the data that permutes send; '' if there are no tables."""
     return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
 
 

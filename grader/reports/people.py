@@ -15,7 +15,7 @@ class Person:
 
     @property
     def text(self) -> str:
-        """Return ``Alice Liddell, section B``, without a part that the roster lacks."""
+        """Return a text such as ``Alice Liddell, section B``, without a part that the roster lacks."""
         return ", ".join(filter(None, (self.name, self.section and f"section {self.section}")))
 
 
@@ -25,6 +25,6 @@ People = Mapping[str, Person]
 
 
 def with_name(student: str, people: People) -> str:
-    """Return ``alice (Alice Liddell, section B)``, or ``alice`` if the roster does not name the student."""
+    """Return a text such as ``alice (Alice Liddell, section B)``; ``alice`` if the roster does not name the student."""
     text = people.get(student, UNKNOWN).text
     return f"{student} ({text})" if text else student

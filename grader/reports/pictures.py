@@ -117,7 +117,7 @@ def blocks(picture: Picture) -> list[Block]:
 
 
 def wrong_mark(picture: Picture, block: Block) -> str:
-    """Return ``wrong`` if all holders of the block are wrong, ``1 of 2 wrong`` if some are, else ''."""
+    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is wrong, else ''."""
     wrong = len(set(block.devices) & set(picture.wrong))
     return "" if not wrong else "wrong" if wrong == len(block.devices) else f"{wrong} of {len(block.devices)} wrong"
 

@@ -22,7 +22,7 @@ def percentage(earned: float, points: float) -> float:
 
 
 def show_percent(value: float | None) -> str:
-    """Return the percentage as ``87.5%``; a dash for None."""
+    """Return a percentage as text, such as ``87.5%``; a dash for None."""
     return "-" if value is None else f"{tidy(round(value, 1))}%"
 
 

@@ -10,7 +10,7 @@ CHECKED = "ideal"
 
 
 def profiles_text(one: Timeline, other: Timeline) -> str:
-    """Return both step times and the reason why they differ; '' if they are equal.
+    """Return a text with both step times and the reason why they differ; '' if the step times are equal.
 
     A profile says which kinds of collectives can run beside the compute of a core. The two profiles differ only in
     this.
@@ -32,14 +32,14 @@ def other_profile(line: Timeline) -> str:
 
 
 def waits(line: Timeline) -> list[str]:
-    """Return the kinds of the program's collectives that cannot overlap the core's work, in program order."""
+    """Return the kinds of the program's collectives that cannot overlap with the core's work, in program order."""
     return [kind for kind in line.shares() if kind not in ASYNCHRONOUS[line.profile]]
 
 
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
     """Return a text about the largest difference between a step in the TPU compiler's schedule and in ``grader.clock``.
 
-    The text names the part of the step that differs most. It is '' if the step times are equal.
+    The text names the part of the step that differs most. If the step times are equal, return ''.
 
     Args:
         compiled: durations of the step, of its matmuls, and of waits for collectives, in picoseconds, from the TPU

@@ -50,7 +50,7 @@ class Travelled(BaseModel):
 
 
 class Worked(BaseModel):
-    """A pipeline (see ``Pipeline``), and the mesh."""
+    """A pipeline (devices in a line that compute data and pass it on, see ``Pipeline``), and the mesh."""
 
     mesh: Mesh
     ticks: Pipeline
@@ -81,8 +81,10 @@ def timelines_of(result: Result) -> list[Timeline]:
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
-    """Return the picoseconds that the failed check allows for the timeline's step; 0 if the check is not about step
-    times."""
+    """Return the picoseconds that the failed check allows for the timeline's step.
+
+    Return 0 if the check is not about step times.
+    """
     found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
     return result.expected * 1e12 if found else 0
 
@@ -99,7 +101,7 @@ def rings_of(result: Result) -> list[Rounds]:
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    """Return the pictures of the type ``kind`` in a failed result. Leave out invalid pictures."""
+    """Return the valid pictures of the type ``kind`` in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
         with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError

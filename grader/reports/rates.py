@@ -39,7 +39,7 @@ class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class CheckRate(BaseModel, frozen=True, extra="forbid"):
-    """How many students passed one check, among the students who handed in the check's exercise.
+    """The number of students who passed one check, among the students who handed in the check's exercise.
 
     ``rate`` is the percentage of the judged results that passed. Broken results are not judged.
     """

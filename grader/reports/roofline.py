@@ -1,4 +1,4 @@
-"""Rooflines: the FLOP/s of a program's matmuls and whole step, over FLOPs per byte, with the chip's limits."""
+"""Roofline pictures: FLOP/s against FLOPs per byte, for a program's matmuls and whole step, with the chip's limits."""
 
 from __future__ import annotations
 

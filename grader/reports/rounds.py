@@ -39,7 +39,7 @@ class Cell:
         said: a phrase about the device and its data, such as "holds the data of 2".
         colour: the place in the palette; None for data without a colour.
         sources: the columns of the devices that the data came from in this round.
-        used: True if a result of the program may depend on the data.
+        used: True if a result of the program may depend on this data.
     """
 
     text: str
@@ -59,8 +59,8 @@ class Rounds:
     Attributes:
         caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.
         devices: names of the columns.
-        rows: (name of the round, source line of the permute or None, cells).
-        left: the number of rounds that a long table leaves out before its last row.
+        rows: for each round (name of the round, source line of its permute or None, cells).
+        left: the number of rounds that a long table omits before its last row.
         line: True if the devices are in a line, not on a ring.
     """
 
@@ -214,14 +214,14 @@ def _entries(spans: Sequence[Span] | None) -> str:
 
 
 def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
-    """Return True if data move alike on all rings in this round, and no data move from ring to ring."""
+    """Return True if the data on all rings move in one way in this round, and no data move from one ring to another."""
     inside = all(ring[s] == ring[d] for d, (_, sources) in enumerate(row) for s in sources)
     moved = [(about, {first[s] for s in sources}) for about, sources in row]
     return inside and all(moved[d] == moved[first[d]] for d in range(len(row)))
 
 
 def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
-    """Return the columns of one ring or line if data move alike on all rings or lines, else the columns of all.
+    """Return the columns of one ring or line if data move in one way on all of them, else the columns of all.
 
     The shown ring or line has coordinate 0 on all other mesh axes.
 

@@ -38,7 +38,7 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths of at most ``room`` in total, or None if the words need more.
+    """Return column widths whose sum is at most ``room``, or None if the words need more room.
 
     Rich's own column widths may cut words.
 

@@ -52,8 +52,8 @@ def write_grades_csv(
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
-        absent: for students on the roster without a report, the reason, NOTHING (0 points) or NOT_GRADED (all points
-            are pending).
+        absent: for each student on the roster without a report, the reason: NOTHING (the student gets 0 points) or
+            NOT_GRADED (all points are pending).
     """
     names = list(whole.module_of)
     header = [

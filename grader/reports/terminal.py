@@ -58,7 +58,7 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
 
 
 def print_exercise(exercise: ExerciseReport, console: Console) -> None:
-    """Print one exercise with its score, without parts that only staff may see."""
+    """Print one exercise's results and score, without parts that only staff may see."""
     paper, shown = Paper(console), seen_by("student", exercise)
     _print_exercise(paper, shown, "student")
     _print_pending(paper, shown)
@@ -83,7 +83,7 @@ def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) 
 
 
 def print_result(result: Result, console: Console) -> None:
-    """Print one result without parts that only staff may see: label, reason of a failure, hint, pictures."""
+    """Print a result's label, reason of a failure, hint and pictures, without parts that only staff may see."""
     _print_result(Paper(console), result.for_student(), "student")
 
 

@@ -125,7 +125,7 @@ def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str
 
 
 def _bar(bar: Bar, room: int, marks: dict[str, str]) -> str:
-    """Return a bar as text of ``room`` columns: the kind and source line if there is room, else a letter."""
+    """Return a bar as text of ``room`` columns: the operation's kind and line if there is room, else a letter."""
     span = bar.span
     fill = marks.get(span.kind, marks[""])
     line = f" {span.line}" if span.line else ""

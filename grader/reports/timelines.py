@@ -67,7 +67,7 @@ class Scale:
         return max(self.width - self.gap * len(self.cuts), 1.0) / max(drawn, 1)
 
     def at(self, time: int) -> float:
-        """Return the place of a time. Times inside a cut are inside the cut's gap."""
+        """Return the place (0 to ``width``) of a time. Times inside a cut get places inside the cut's gap."""
         place = 0.0
         before = 0
         for cut in self.cuts:
@@ -138,7 +138,7 @@ def bars(timeline: Timeline, lane: str, scale: Scale) -> list[Bar]:
 
 
 def kinds(timelines: Iterable[Timeline]) -> list[str]:
-    """Return the kinds of spans in the timelines, in the order in which legends list kinds."""
+    """Return the kinds of operations in the timelines, in the order in which legends list kinds."""
     found = {span.kind for timeline in timelines for span in timeline.spans}
     return [k for k in LETTERS if k in found] + sorted(found - set(LETTERS))
 
@@ -151,7 +151,7 @@ def letter(kind: str) -> str:
 
 
 def word(kind: str) -> str:
-    """Return the name that legends show for a kind of span."""
+    """Return the name that legends show for a kind of operation."""
     return WORDS.get(kind, kind)
 
 
@@ -176,7 +176,7 @@ def short_us(time: int) -> str:
 
 
 def place(file: str | None, line: int | None) -> str:
-    """Return ``e4.py:61``, ``line 61`` for a notebook cell without a name, or '' if the line is unknown."""
+    """Return a text such as ``e4.py:61``; ``line 61`` for a notebook cell without a name; '' for an unknown line."""
     if line is None:
         return ""
     name = clean(file or "", 200)
@@ -186,7 +186,7 @@ def place(file: str | None, line: int | None) -> str:
 
 
 def describe_span(span: Span) -> str:
-    """Return all facts about a span on one line."""
+    """Return all facts about a span (an operation's time on the core or a link) as one line of text."""
     parts = [f"{clean(span.what, 80)}: {short_us(span.start)} to {show_us(span.end)}"]
     parts += [show_bytes(span.bytes)] if span.bytes else []
     parts += [f"{span.flops:,} FLOPs"] if span.flops else []

@@ -35,7 +35,7 @@ def clean_code(text: str) -> str:
 
 
 def show_data(value: Any, limit: int = 300) -> str:
-    """Return expected or actual data on one line."""
+    """Return a value, such as a result's expected or actual data, as one line of text."""
     if isinstance(value, dict):
         value = ", ".join(f"{k}: {show_data(v, limit)}" for k, v in list(value.items())[:limit]) or "none"
     elif not isinstance(value, str):

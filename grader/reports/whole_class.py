@@ -21,8 +21,8 @@ class WholeClass:
         module_of: the module of each exercise, in the order of the reports.
         points: the largest number of points that any student could earn, without extensions.
         percents: each student's percentage of the points, without students who could earn no points.
-        sections: the ``percents`` of each section if the roster has sections; "" is the key for students without a
-            section.
+        sections: for each section on the roster, the ``percents`` of its students. The key "" is for students without a
+            section. Empty if the roster has no sections.
         late: whether any report has a submission time.
         answers: answers to the questions that ask for a number.
 

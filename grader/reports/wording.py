@@ -62,7 +62,10 @@ def place_text(result: Result) -> str:
 
 
 def data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return (name, text) of expected data, actual data and notes for staff; only for failures and answers in words."""
+    """Return (name, text) of expected data, actual data and staff notes.
+
+    Only failures and answers in words have them.
+    """
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
     if result.status == "waiting":  # a person grades this answer, so show all of it
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
@@ -93,7 +96,7 @@ def _alike(text: str) -> str:
 
 
 def count_notes(report: Report) -> int:
-    """Return the number of notes on the submission and on its exercises."""
+    """Return the number of notes in a report: those on the submission plus those on its exercises."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
 
 
@@ -113,7 +116,10 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
-    """Return the first failure of a part that the learner wrote, else of an unwritten part; None if nothing failed."""
+    """Return the first failed result; None if no result failed.
+
+    Results of parts in which the learner wrote something come before results of unfinished parts.
+    """
     failed = [r for r in exercise.results if r.status in ("failed", "broken")]
     return min(failed, key=is_unfinished, default=None)
 
@@ -127,7 +133,10 @@ def percent_of(report: Report) -> float | None:
 
 
 def score_of(report: Report) -> str:
-    """Return ``2 / 8``, ``2 / 8 + 1.5 bonus points``, or ``1.5 of 4 bonus points`` for a report of extensions only."""
+    """Return a score such as ``2 / 8`` or ``2 / 8 + 1.5 bonus points``.
+
+    For a report with only extensions, the text is like ``1.5 of 4 bonus points``.
+    """
     bonus = sum(e.points for e in report.exercises if e.extension)
     if report.points <= 0 and bonus > 0:
         return f"{tidy(report.bonus)} of {counted(bonus, 'bonus point')}"
@@ -149,7 +158,7 @@ def worth_of(exercise: ExerciseReport) -> str:
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """Return text for a result's points: earned and possible points, or only possible points if not judged."""
+    """Return text for a result's points: earned and possible points, or only possible points if it was not judged."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 
@@ -186,7 +195,7 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """Return ``4 of 7 pass``, followed by the number of answers that the staff must read.
+    """Return a text such as ``4 of 7 pass``, followed by the number of answers that the staff must read.
 
     If this installation cannot judge some answers, return the ``checked_text``.
     """
@@ -198,13 +207,13 @@ def passing_text(results: Sequence[Result]) -> str:
 
 
 def _to_be_read(results: Sequence[Result]) -> str:
-    """Return ``1 answer for the staff to read``, or '' if there is none."""
+    """Return a text such as ``1 answer for the staff to read``; '' if there is no such answer."""
     waiting = sum(r.status == "waiting" and not r.by_hand for r in results)
     return f"{counted(waiting, 'answer')} for the staff to read" if waiting else ""
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return ``set by hand by Bob: the reason; the grader gave 0``.
+    """Return a text such as ``set by hand by Bob: the reason; the grader gave 0``.
 
     For an answer in words, leave out the grader's points.
     """

@@ -36,7 +36,7 @@ class IdleTime:
 
     Attributes:
         pid: number of the process.
-        seconds: idle time so far.
+        seconds: idle time up to the last sample.
     """
 
     def __init__(self, pid: int, asleep: Callable[[int], float] = share_asleep) -> None:
@@ -62,7 +62,7 @@ class IdleTime:
 
 
 class Allowance:
-    """A limit on the seconds that a process uses from now on: CPU time plus idle time.
+    """A limit on the CPU time plus the idle time of a process, counted from the moment when this object is made.
 
     Time in which the process waits for a core does not count, because other programs on the machine cause the wait.
     """
@@ -96,12 +96,12 @@ def moment() -> float:
 
 
 def share_reader(folder: str) -> Callable[[int], float]:
-    """Return ``share_asleep``, or in a sandlock sandbox a function with the same results.
+    """Return ``share_asleep``; in a sandlock sandbox, return a function that gets its results from outside the sandbox.
 
-    A process in a sandlock sandbox cannot read the states of threads. So the returned function asks the sandbox's
-    launcher (``launcher.py``), a process outside the sandbox, through two pipes in ``folder``. This function deletes
-    the pipes' names, so that learner code cannot open the pipes. The returned function raises AloneError if the
-    launcher has ended.
+    A process in a sandlock sandbox cannot read the states of threads. So in such a sandbox the returned function asks
+    the sandbox's launcher (``launcher.py``), a process outside the sandbox, through two pipes in ``folder``.
+    ``share_reader`` itself deletes the pipes' names in ``folder``, so that learner code cannot open the pipes. The
+    returned function raises AloneError if the launcher has ended.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):

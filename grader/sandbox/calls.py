@@ -2,8 +2,8 @@
 
 The table lists the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``), their
 equivalents in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers
-all other calls with EPERM. Calls with a number of NEWER or more get ENOSYS, so that a C library makes an older call
-instead.
+all other calls with EPERM. The filter answers calls with a number of at least ``NEWER`` with ENOSYS, so that a C
+library makes an older call instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIGNALS = tuple(range(32))
 
 @dataclass(frozen=True)
 class OneOf:
-    """A condition: an argument has one of these values.
+    """A condition on a system call: one argument of the call has one of these values.
 
     Attributes:
         argument: the argument's position, from 0.
@@ -52,9 +52,9 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Without:
-    """A condition: an argument has none of these bits.
+    """A condition on a system call: none of these bits is set in one argument of the call.
 
-    If the argument has one of the bits, the call returns ``error``.
+    If one of the bits is set, the filter lets the call fail with the error number ``error``.
     """
 
     argument: int
@@ -64,7 +64,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition: an argument is the calling process's number.
+    """A condition on a system call: one argument of the call is the calling process's number.
 
     If ``or_zero`` is True, the argument may also be 0, by which some system calls mean the calling process.
     """
@@ -75,7 +75,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Null:
-    """A condition: a pointer argument is NULL."""
+    """A condition on a system call: one argument of the call, a pointer, is NULL."""
 
     argument: int
 
@@ -89,10 +89,10 @@ class SystemCall:
 
     Attributes:
         numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
-        why: what confined processes use the call for; or, if ``answer`` is given, why the filter answers so.
-        rules: conditions on the arguments, which must all hold.
-        answer: the error that the filter returns without making the call, 0 for success. If ``answer`` is None, the
-            kernel makes the call.
+        why: what confined processes use the call for; if ``answer`` is given, why the filter returns this error.
+        rules: conditions on the arguments. The filter lets the kernel make the call only if all conditions are met.
+        answer: the error number that the filter returns in place of making the call; 0 means success. If ``answer`` is
+            None, the kernel makes the call.
     """
 
     name: str

@@ -62,7 +62,7 @@ class Packages:
 
 
 def settle_imports(packages: dict[str, str]) -> None:
-    """Make only the standard library and these packages importable, in every kind of sandbox.
+    """Make only the standard library and the packages ``packages`` importable, in every kind of sandbox.
 
     Python's import finder needs the list of files in the standard library's folder. This function makes the finder
     read the list now and keep it. Later the process cannot list the folder, because the folder also contains packages

@@ -33,7 +33,8 @@ def filter_program(machine: str, pid: int) -> bytes:
     """Return the filter as bytes, or b"" for an architecture that is not in ARCHITECTURES.
 
     Args:
-        pid: the process that installs the filter. It may send signals only to itself, and read only its own limits.
+        pid: the process that installs the filter. This process may send signals only to itself, and read only its own
+            limits.
     """
     if machine not in ARCHITECTURES:
         return b""
@@ -66,7 +67,8 @@ def _low(argument: int) -> Line:
 def _test(rule: Rule, pid: int) -> list[Line]:
     """Return the instructions that test a rule.
 
-    A call that breaks the rule gets an error. For any other call, the filter goes on after these instructions.
+    The filter answers a call that breaks the rule with an error. For any other call, the filter goes on with the
+    instructions that follow the returned ones.
     """
     raise TypeError(rule)
 

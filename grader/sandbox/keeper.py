@@ -83,7 +83,7 @@ class Stages:
         return True
 
     def hand_out(self) -> None:
-        """Write as many bytes as the pipe takes now, and close the pipe after the last byte."""
+        """Write as many bytes as the pipe to the child accepts now. After the last stage, close the pipe."""
         if self.to_child is None:
             return
         try:
@@ -176,14 +176,15 @@ class Inlet:
 
     @property
     def used(self) -> float:
-        """Seconds that the child computed or was idle."""
+        """The child's CPU seconds plus its idle seconds."""
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the header of the next frame, and all bytes of the frame unchanged.
 
-        Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk``, ``threads`` or
-        ``idle`` if the child exceeds the limit of this name.
+        Raises AloneError if the grader has ended, TimeoutError after a time limit, EOFError if the child closed its
+        pipe, and BadFrame for an invalid frame. If the child exceeds another limit, BadFrame's message is the limit's
+        name: ``flood`` (bytes), ``disk``, ``threads`` or ``idle``.
         """
         self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -227,7 +228,7 @@ class Inlet:
     def _look(self) -> None:
         """Check the scratch folder and the number of threads every ``LOOK_SECONDS``.
 
-        Before the child's first frame nothing is checked, because no learner code has run.
+        Before the child's first frame this method checks nothing, because no learner code has run yet.
         """
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
@@ -246,7 +247,7 @@ def relay(
     send: Send,
     asks: int | None = None,
 ) -> tuple[str, float]:
-    """Relay the child's frames. Return how the child ended, and the seconds that the child computed or was idle.
+    """Relay the child's frames. Return how the child ended, and the child's CPU seconds plus its idle seconds.
 
     Ways to end: done (all answers came), timeout, idle (too long), flood (too many bytes or frames), disk (folder too
     large), threads (too many), garbage (no valid frame), alone (the grader or the launcher ended), silent (the child
@@ -321,7 +322,7 @@ def _children() -> list[int]:
 
 
 def _threads(pid: int) -> int:
-    """Return a process's number of threads, or 0 if /proc is missing; then the launcher limits the threads."""
+    """Return a process's number of threads. Return 0 if /proc is missing: then the launcher limits the threads."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

@@ -3,7 +3,8 @@
 The launcher is a process of its own for two reasons. sandlock runs a supervisor, which decides about some system calls
 of the sandbox, in the process that starts the sandbox. As a subreaper, the launcher adopts and kills processes that
 leave the sandbox's process group. The launcher imports nothing from this package. Usage:
-``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, with the scratch folder first in WRITABLE.
+``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, where WRITABLE is a list of folders that
+starts with the scratch folder.
 
 The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
 The launcher sets no memory limit for the whole sandbox. Such a limit would not stop the process earlier, and the
@@ -134,8 +135,8 @@ def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox, such as to set the clock or to change other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
-    which files are readable. A process of a user other than root has capabilities only in the namespace of
-    ``mount_scratch``, and loses all of them.
+    which files are readable. A process of a user other than root has capabilities only in the namespace that
+    ``mount_scratch`` made. This function drops all of those capabilities.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability interface; process 0 is this process
@@ -154,7 +155,10 @@ def drop_capabilities() -> None:
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and unlinks them."""
+    """Make the pipes named in PIPES and return their descriptors.
+
+    A starting worker opens the pipes and deletes their names.
+    """
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)

@@ -12,15 +12,15 @@ from grader.wire.limits import STUCK_SECONDS
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """Limits in MiB, and in seconds of CPU time unless stated otherwise.
+    """Limits on a submission. Sizes are in MiB. Times are in seconds of CPU time unless stated otherwise.
 
     Attributes:
-        trace_seconds: limit for loading the code, and for each task.
+        trace_seconds: limit for loading the code, and the same limit again for each request to the code.
         total_seconds: limit for all files of one submission together.
         run_seconds: limit for one program.
         total_run_seconds: limit for all programs of one submission.
-        stuck_seconds: wall time after which devices that wait for each other are ended. Values above 40, XLA's own
-            limit, have no effect.
+        stuck_seconds: wall time after which XLA ends a program whose devices wait for each other. Values above 40,
+            XLA's own limit, have no effect.
         memory_mib: address space of one process in a sandbox, which runs the grader's or a submission's code.
         file_mib: size of one file that a submission writes.
     """

@@ -92,15 +92,15 @@ def compiler() -> list[str]:
 def python_path() -> str:
     """Return the PYTHONPATH of workers. Some clusters install packages in folders that only PYTHONPATH names.
 
-    It has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. An empty or relative entry
-    would mean a worker's current folder, the scratch folder, to which learner code writes.
+    The returned PYTHONPATH has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. An
+    empty or relative entry would mean a worker's current folder, the scratch folder, to which learner code writes.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)
 
 
 def interpreter() -> list[str]:
-    """Return the interpreter with all links that lead to it, and the ``pyvenv.cfg`` of a virtual environment."""
+    """Return the paths of the Python interpreter, of all links to it, and of a virtual environment's ``pyvenv.cfg``."""
     found, path = [], Path(sys.executable)
     while path.is_symlink():
         found.append(str(path))

@@ -42,7 +42,7 @@ class WorkerProcess:
 
 
 def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
-    """Start a process for each role, without waiting. The next ``take`` with equal arguments returns the process.
+    """Start a worker process for each role, without waiting. The next ``take`` with equal arguments returns it.
 
     Importing JAX takes a second, so a command that needs a worker starts the worker before the command's own imports.
     """

@@ -33,10 +33,11 @@ def is_over_quota(folder: str) -> bool:
 
 
 def empty(root: str) -> bool:
-    """Delete the contents of a folder, which other processes may have given any depth, names and permissions.
+    """Delete the contents of a folder, even if they have unusual names, permissions or depth.
 
     Inner folders move up to ``root`` before their outer folder is deleted. So no path is too long for the system, or
-    for a sandbox that looks up paths itself. Returns whether the folder is empty now; never raises.
+    for a sandbox that looks up paths itself. Return whether the folder is empty afterwards. This function never raises
+    an exception.
     """
     try:
         os.chmod(root, 0o700)
@@ -56,7 +57,10 @@ def empty(root: str) -> bool:
 
 
 def _move_up(name: str, top: int) -> list[str]:
-    """Delete the folder ``name`` in ``top``. Move its inner folders to ``top`` under random names; return the names."""
+    """Delete the folder ``name`` in ``top``, after moving its inner folders to ``top``.
+
+    Return their new, random names.
+    """
     os.chmod(name, 0o700, dir_fd=top)
     inner = os.open(name, FOLDER, dir_fd=top)
     moved = []

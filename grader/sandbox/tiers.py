@@ -47,15 +47,16 @@ PACKAGE = HERE.parent
 
 @dataclass(frozen=True)
 class Extra:
-    """Additional access for a worker that runs programs or parses. A worker that runs learner Python gets no extra.
+    """Additional access for a worker that runs programs or parses files. A worker that runs learner Python gets none.
 
     Attributes:
         platform: the platform on which JAX looks for devices.
-        rooms: subfolders of the package ``grader`` that the worker may read in addition to those of its role.
+        rooms: subfolders of the package ``grader`` that the worker may read in addition to the subfolders for its role.
         serves: the module that answers requests in place of the role's module in SERVES.
         readable, writable: files and folders of this machine that the worker may read or write in addition.
         settings: environment variables.
-        unlimited: whether the process has no limit on address space, because drivers reserve much of it.
+        unlimited: whether the worker's process has no limit on its address space, because device drivers reserve much
+            of it.
     """
 
     platform: str = "cpu"
@@ -138,7 +139,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
 
     Args:
         devices: number of simulated devices.
-        stuck_seconds: wall time after which XLA ends devices that wait for each other.
+        stuck_seconds: wall time after which XLA ends a program whose devices wait for each other.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"
     flags += f" --xla_cpu_collective_call_warn_stuck_timeout_seconds={WARN_SECONDS}"

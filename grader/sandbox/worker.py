@@ -29,11 +29,11 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died, or garbage (the answer was no valid frame).
         stderr: the end of the worker's standard error.
-        phase: how far the worker was. ``starting``: no request was sent yet. For a submission, ``asked``: the child
-            has not started yet, and ``traced``: learner code may be running. For a program, ``asked``: the worker reads
-            the program, ``compiling`` or ``executing``.
+        phase: what the worker had done when it ended. ``starting``: the grader had sent no request yet. For a
+            submission, ``asked``: the child has not started yet, and ``traced``: learner code may be running. For a
+            program, ``asked``: the worker reads the program, ``compiling`` or ``executing``.
         ours: whether the grader, not the learner's program, is at fault. True until ``Runner.run_or_try_again`` has
-            found out, for example by running the grader's own test program.
+            found out which of them is, for example by running the grader's own test program.
         out_of_time: whether the worker used up the CPU time of its request. If not, a busy machine may be the cause of
             a timeout.
         killed: whether another process killed the worker, such as the kernel for lack of memory.
@@ -108,11 +108,11 @@ class Worker:
         ``{"end": how}``.
 
         The values of ``body`` come in this order, each once: ``{"started": True}``, ``{"loaded": True, ...}``,
-        ``{"number": 0, ...}``, ``{"number": 1, ...}`` and so on. The child gets ``asks`` when its source is loaded, and
-        ``secret`` when it has answered all ``asks``.
+        ``{"number": 0, ...}``, ``{"number": 1, ...}`` and so on. The child gets the requests ``asks`` when its source
+        is loaded, and the requests ``secret`` (those with hidden inputs) when it has answered all of ``asks``.
 
         Args:
-            source: ``{"name": ..., "chunks": [[name, text], ...]}``.
+            source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.
             idle_seconds: limit on the child's idle time; by default only ``limits.total_seconds`` limits it.
         """
         try:
@@ -176,7 +176,7 @@ class Worker:
         self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0,
         stuck: Callable[[], None] | None = None, **more: Any,
     ) -> tuple[dict, list[bytes]]:  # fmt: skip
-        """Run a program. Return the worker's answer with the ``cpu`` seconds that the program took, and the outputs.
+        """Run a program. Return (the worker's answer, with the program's CPU seconds as ``cpu``; the outputs' bytes).
 
         Args:
             ask: what the worker should do with the program.
@@ -210,7 +210,7 @@ class Worker:
         return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
-        """Return the devices that the worker finds, or the ``problem`` in finding them. Raises WorkerDied.
+        """Return which devices the worker finds or, as ``problem``, why it finds no devices. Raises WorkerDied.
 
         Args:
             joined: (address, number of processes, number of this process) if several processes share one mesh.
@@ -276,7 +276,7 @@ class Worker:
         """End the process, and return the exception to raise.
 
         Args:
-            ended: the process has ended by itself or is ending, so that its exit code shows the reason.
+            ended: True if the process has ended by itself or is ending, so that its exit code shows the reason.
         """
         assert self.process is not None
         if ended:

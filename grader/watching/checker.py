@@ -20,7 +20,7 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a request: a ``value``, or the grader's ``error`` that stopped the request."""
+    """The result of a request: a ``value``, or the ``error`` of the grader that stopped the request."""
 
     name: str
     value: Any
@@ -34,8 +34,8 @@ class Checker:
     Args:
         make: makes a grader. To end a slow request, the checker ends the workers of its grader, and then makes a new
             grader for later requests.
-        tell: called with the ``Done`` of each request, from another thread. It is not called for a request that a newer
-            request replaced or ended.
+        tell: called with the ``Done`` of each request, from another thread. The checker does not call ``tell`` for a
+            request that a newer request replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:

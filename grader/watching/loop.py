@@ -71,7 +71,7 @@ class WatchLoop:
             self._check()
 
     def _look(self) -> None:
-        """Read and check an exercise that has just become the current exercise."""
+        """Read and check the current exercise, which has just become the current one."""
         self.session.look()
         self._check()
 

@@ -26,7 +26,7 @@ class Screen:
     """Draws the session's state.
 
     Attributes:
-        has_keys: True if keys work. Then the screen lists them.
+        has_keys: True if keys of the keyboard control ``watch``. If so, the screen lists the keys.
         news: a line to show once, with the next drawing.
         question: the question that waits for y or n; "" if there is no question.
     """

@@ -74,7 +74,7 @@ class WatchSession:
 
     @property
     def notes(self) -> list[str]:
-        """The notes of the last reading of the learner's files that name the current exercise."""
+        """The notes about the current exercise that the last reading of the learner's files gave."""
         notes = self._submission.notes if self._submission else ()
         return [note for note in notes if self.exercise.id in note]
 
@@ -111,7 +111,7 @@ class WatchSession:
         return work
 
     def explain(self, wanted: explaining.Wanted = AS_DECLARED, otherwise_on: str = "") -> Work:
-        """Return a function that returns the facts about the first failing task, or about all tasks if none fails.
+        """Return a function that explains the first failing task, or all tasks if none fails, and returns the facts.
 
         Raises CourseError.
 

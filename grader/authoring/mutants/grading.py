@@ -83,7 +83,7 @@ def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: b
 
 
 def unchecked(text: str) -> str:
-    """Return code with ``check_vma=False``, which learners add when JAX refuses a program; '' if nothing changes."""
+    """Return the code ``text`` with ``check_vma=False`` added, as learners add it; '' if this changes nothing."""
     tree, changed = syntax.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):

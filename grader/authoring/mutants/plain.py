@@ -98,7 +98,7 @@ def one_off(bound: ast.expr) -> Iterator[ast.expr]:
 
 
 def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Replace a comparison by its opposite, or include or exclude equality."""
+    """Replace a comparison by its opposite, or add or remove equality, as in ``<=`` for ``<``."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
             for other in COMPARED[type(op)]:
@@ -121,7 +121,7 @@ def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def condition(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Negate a condition that is not a comparison, or make a condition always true or always false."""
+    """Negate a condition that is not a comparison, or replace a condition by True or by False."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
         if not isinstance(node.test, ast.Compare):

@@ -60,7 +60,7 @@ def prove(
     step: Callable[[str], None] = lambda who: None,
     seeds: int = 1,
 ) -> list[Proof]:
-    """Judge every mutant of these exercises, ``grader.jobs`` batches at a time. Call ``step`` after each mutant.
+    """Judge every mutant of these exercises. Run ``grader.jobs`` batches at a time. Call ``step`` after each mutant.
 
     Most mutants are killed in batches, and the remaining mutants are graded one by one. Batches do not try all checks.
     So for each check that no mutant failed, killed mutants are graded again until one of them fails the check.
@@ -143,7 +143,7 @@ def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
 
 
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
-    """Yield course-wide problems: listed mutants of exercises that the course lacks, and too many surviving mutants.
+    """Yield course-wide problems: too many surviving mutants, and listed mutants whose exercise is not in the course.
 
     The share of survivors is computed for each module, because one equivalent mutant is a large share of a small
     exercise. A module is left out if ``proofs`` lacks one of its exercises.

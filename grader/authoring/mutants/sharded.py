@@ -56,7 +56,7 @@ def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Add dimension 1 or ``tiled=True`` to a collective without this argument, or swap split and concat dimensions."""
+    """Add a missing dimension (1) or a missing ``tiled=True`` to a collective, or swap its split and concat axes."""
     if not isinstance(node, ast.Call) or called(node) not in COLLECTIVES:
         return
     keywords = {k.arg: k for k in node.keywords}
@@ -72,7 +72,7 @@ def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Make a task return the right values at a needless cost: through an all-gather or pmax of each device's result."""
+    """Make a task return the right values at a needless cost: with an all-gather or a pmax of each device's result."""
     if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
         for a in context.everywhere:
             yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)

@@ -42,11 +42,11 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
+    """Return two lists of a task's requests: the first of the command ``grade``, and all that only ``check`` makes.
 
     A request is a call of the task on one mesh with given inputs. Requests with hidden inputs are left out. For a plain
-    Python task, the first list has all other requests of ``grade``. Both lists are empty if the task's checks depend on
-    checks of other tasks.
+    Python task, the first list has all requests of ``grade`` without hidden inputs. Both lists are empty if the task's
+    checks depend on checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):

@@ -153,7 +153,7 @@ class Shardlings(LoggingConfigurable):
                 )
 
     def report(self, work: NotebookWork) -> Report:
-        """Return the stored report, else grade the notebook now."""
+        """Return the notebook's stored report. If there is none, grade the notebook now and return the new report."""
         found = self.kept(work.fingerprint)
         if found is None and work.fingerprint in self._coming:
             found = self._coming[work.fingerprint].result()
@@ -184,7 +184,9 @@ class Shardlings(LoggingConfigurable):
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Grade the exercises' solutions, to test the grader. Raises CanaryFailed.
+        """Grade the exercises' solutions, to test the grader.
+
+        Raises CanaryFailed if a solution does not get full marks.
 
         Each solution is graded at most once per run, even if the cache cannot be written.
         """
@@ -240,7 +242,7 @@ class Shardlings(LoggingConfigurable):
 
 
 def stamp(work: NotebookWork, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
-    """Return a digest of everything that the graded notebook and its rows in the gradebook depend on.
+    """Return a digest of everything on which the graded notebook and its rows in the gradebook depend.
 
     Args:
         dates: submission time and deadline.

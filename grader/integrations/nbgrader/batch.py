@@ -2,8 +2,8 @@
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the gradebook rows of several students; then this process writes the files of these students. A
-student's notebook in ``autograded/`` is written last. It has a digest of the submission, the stamp, which shows that
-the student's results are complete. So a killed batch continues when it is run again, and no student is graded twice.
+student's notebook in ``autograded/`` is written last. The notebook has a *stamp*, a digest of the submission, which
+shows that the results are complete. So a killed batch continues when it is run again, and no student is graded twice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 @dataclass
 class _Student:
-    """One student's submission: the notebooks as read, and the reports so far."""
+    """One student's submission: its notebooks, and the reports that were made for them so far."""
 
     name: str
     works: dict[str, NotebookWork]

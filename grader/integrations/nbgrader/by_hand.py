@@ -19,8 +19,8 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
-    words. If a person scores the check cell, this score replaces all points of the grader. It is not used until all
-    answers in words are graded, because the exercise's total is unknown until then.
+    words. If a person scores the check cell, this score replaces all points of the grader. The grader does not use this
+    score until all answers in words are graded, because the exercise's total is unknown until then.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -34,7 +34,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 def _given(
     course: Course, student: str, graded: ExerciseReport, grades: dict[str, Any], comments: dict[str, str | None]
 ) -> list[Override]:
-    """Return the points that a person set, either for a whole exercise or for each of its answers in words."""
+    """Return the points that a person set: one entry for a whole exercise, or one for each answer in words."""
     exercise = course.exercise(graded.exercise)
     words = {check: cell for cell, check in to_read(course, [exercise.id]).items()}
     results = {f"{exercise.id}/{result.name}": result for result in graded.results}

@@ -1,4 +1,4 @@
-"""``check`` for the notebooks that nbgrader releases.
+"""The function ``check`` of the notebooks that nbgrader releases.
 
 ``check`` works like ``grader.notebook.check``. Under ``nbgrader validate``, a failed check makes this
 function raise an error, so that ``nbgrader validate`` reports the failure.

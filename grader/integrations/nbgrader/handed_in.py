@@ -31,7 +31,10 @@ LONGEST_TIME = 100
 
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each entry that ``copy`` omits: links, pipes, sockets, unreadable files, files over a limit."""
+    """Return a line for each entry of a folder that ``copy`` omits.
+
+    Such entries are links, pipes, sockets, unreadable files and files over a limit.
+    """
     return listed(folder)[1]
 
 
@@ -71,7 +74,7 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
 
     Args:
         entry: the path relative to the submission's folder.
-        left: the number of bytes that this file and all later files may have in total.
+        left: the number of bytes that this file and all files after it may have together.
     """
     if os.path.islink(path):
         return A_LINK
@@ -118,7 +121,9 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
 
 def time_in(folder: Path) -> tuple[Any, list[str]]:
-    """Return the time in ``timestamp.txt`` or None, and a list of notes: one note if the file holds no time, else none.
+    """Return the time in ``timestamp.txt`` (None if there is none), and a list of notes.
+
+    The list has one note if the file cannot be read or its text is not a time; else the list is empty.
 
     nbgrader's own method waits for ever if the file is a pipe, and stops the command if the text is not a time.
     """
@@ -150,8 +155,10 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
 
 
 def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
-    """Copy files that ``listed`` names. Return a line for each file that, since ``listed`` ran, has become a link, a
-    pipe or too large."""
+    """Copy files that ``listed`` names. Return a line for each file that cannot be copied any more.
+
+    Since ``listed`` ran, a file may have become a link, a pipe or too large.
+    """
     odd = []
     for name in files:
         place = target / name

@@ -34,7 +34,7 @@ class BatchOutcome:
             self.attention.setdefault(student, []).extend(reasons)
 
     def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
-        """Add the reasons for review that a submission's rows in the gradebook show.
+        """Add the reasons why a person must review a submission, which the submission's gradebook rows show.
 
         Args:
             submission: nbgrader's SubmittedAssignment.
@@ -60,7 +60,7 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
-    """Return a reason for review for each notebook that contains nothing to grade."""
+    """Return, for each notebook that contains nothing to grade, the reason why a person must look at it."""
     reasons: list[str] = []
     for name, work in works.items():
         solutions = {k.name for k in known[name] if k.solution}

@@ -180,7 +180,7 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 class Exporter(NotebookExporter):
     """Reads notebooks in ``autograded/``, which ``Repair`` wrote.
 
-    In place of a submitted file, returns an empty notebook.
+    In place of a submitted file, an ``Exporter`` returns an empty notebook.
     """
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:

@@ -207,7 +207,8 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
 def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
     """Return the submitted cell that matches a cell of the gradebook by text, else by metadata, else by id.
 
-    The text counts only if ``cell.restored``. If several cells match in the same way, return the last.
+    The text is compared only if ``cell.restored`` is True. If several submitted cells match in one of these ways,
+    return the last of them.
     """
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]

@@ -98,7 +98,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """Yield the leaks in a file: the file is a database, or a student's file has text of another student."""
+        """Yield a line if the file is a database, and lines if a student's file has text of another student."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
@@ -172,7 +172,10 @@ class _Texts:
 
 
 def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
-    """Return all text that STUDENT submitted for ASSIGNMENT, where ``path`` is ``STEP/STUDENT/ASSIGNMENT/...``."""
+    """Return all text that a student submitted for an assignment.
+
+    ``path`` names both: ``STEP/STUDENT/ASSIGNMENT/...``.
+    """
     place = folder.joinpath("submitted", *path.parts[1:3])
     return "\n".join(read.text(p) for p in _files(place))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 
 class Regions:
-    """The page's parts as HTML, by name, each with the number of its last change. Thread-safe.
+    """The page's parts as HTML, by name. Each part has the number of its last change. Thread-safe.
 
     Attributes:
         closed: True if the page was closed, so that listeners must end.

@@ -96,8 +96,8 @@ class Server:
 
     Args:
         regions: the page's parts.
-        act: called with a button's name and value; returns False if the page has no such button.
-        timeline: returns the timeline as HTML for a width in pixels.
+        act: a function that is called with a button's name and value, and returns False if the page has no such button.
+        timeline: a function that takes a width in pixels and returns the timeline as HTML.
         port: the port to listen on; 0 for any free port.
         at: the page's address in the browser if the browser uses a proxy, else "".
 
@@ -126,7 +126,7 @@ class Server:
         self._thread.start()
 
     def once(self) -> str:
-        """Return an address for the browser's command line, which other users can see. It works only once."""
+        """Return an address to open that works only once, because other users can see the browser's command line."""
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:

@@ -24,9 +24,11 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for an exercise's timelines if the learner chooses none: the first that fits one of its meshes.
+    """Return the slice for an exercise's timelines if the learner chooses none.
 
-    Return '' if no slice fits.
+    It is the first slice whose devices can form one of the exercise's meshes.
+
+    Return '' if there is no such slice.
     """
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 

@@ -56,7 +56,10 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. If a new program has the name of the chosen program, choose it, else the first."""
+        """Replace the programs.
+
+        Choose the new program that has the name of the chosen one; if there is none, choose the first.
+        """
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
@@ -96,7 +99,7 @@ def whole_page(regions: dict[str, str]) -> str:
 
 
 def render(session: WatchSession, shown: Shown) -> dict[str, str]:
-    """Return the page's parts as HTML, by name."""
+    """Return a dict from the name of each part of the page to the part's HTML."""
     report = seen_by("student", session.report) if session.report else None
     about: dict[str, Any] = {"session": session, "exercise": session.exercise, "shown": shown, "report": report}
     failure = first_failure(report) if report else None
@@ -153,7 +156,7 @@ def _cut(text: str) -> list[Markup]:
 
 
 def marked_lines(report: ExerciseReport | None) -> str:
-    """Return the places of failed checks: ``cell 3:14|:20`` is line 14 of cell 3, and line 20 of a file."""
+    """Return the places of failed checks. ``cell 3:14|:20`` means line 14 of cell 3, and line 20 of a file."""
     failed = [r for r in report.results if r.status == "failed" and r.kind == "check"] if report else []
     found = [_PLACE.search(r.where) for r in failed]
     return "|".join(dict.fromkeys(f"{m[1] or ''}:{m[2]}" for m in found if m))

@@ -33,8 +33,8 @@ class Asked:
     """The programs to compile.
 
     Attributes:
-        asks: a request for each declared call of a task on each mesh that fits the slice.
-        left_out: lines for the user about calls and meshes that were left out.
+        asks: a request for each declared call of a task on each mesh that the slice's chips can form.
+        left_out: lines for the user about calls and meshes for which there is no request.
     """
 
     asks: list[Ask]
@@ -51,7 +51,8 @@ def asked(
 ) -> Asked:
     """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
-    If some calls are timing calls, return only requests for these calls. Raises CourseError if no call fits the slice.
+    If some calls are timing calls, return only requests for these calls. Raises CourseError if no call has a mesh that
+    the slice's chips can form.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -78,7 +79,7 @@ def asked(
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
     """Return the calls that have a mesh with as many devices as the slice.
 
-    Raises CourseError if there is no call to return.
+    Raises CourseError if no call has such a mesh.
     """
     fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
     if not fitting:
@@ -126,7 +127,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return the earlier compilation ``made``, or None if it was made from another program than the one in ``seen``.
+    """Return the earlier compilation ``made``; None if it was not made from the program in ``seen``.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
     """

@@ -73,7 +73,7 @@ def extra() -> Extra:
 
 
 class NoCompiler(CourseError):
-    """The TPU compiler is not available here. The message is one line."""
+    """The TPU compiler is not available on this machine. The message is one line."""
 
 
 def compiler_version() -> str:
@@ -120,7 +120,7 @@ def slice_of(text: str) -> Slice:
 
 
 def _near(text: str) -> str:
-    """Return text that suggests a similar slice of the chip that ``text`` names, or ''."""
+    """Return a text that suggests a slice with a name similar to ``text``, of the chip that ``text`` names; or ''."""
     try:
         name = slice_name(text)
     except ValueError:
@@ -162,7 +162,8 @@ class Key:
 def reading_digest() -> str:
     """Return SHA-256 over the grader's code on which cached results depend.
 
-    This code prepares programs for the compiler and reads compiled programs. ``code_of`` ignores its comments.
+    This code prepares programs for the compiler and reads compiled programs. Comments in the code do not count
+    (``code_of``).
     """
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
@@ -184,7 +185,7 @@ class TpuCompiler:
     """Compiles programs for one slice, in a worker that starts on the first use.
 
     Args:
-        course: the course, with limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
+        course: the course, which sets the limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
         cache: the cache of results; by default the cache in the user's folder, which ``close`` closes.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
         remember: whether to use the default cache if no ``cache`` is given.
@@ -214,7 +215,7 @@ class TpuCompiler:
             self._own.close()
 
     def fits(self, ask: Ask) -> str:
-        """Return the reason why the mesh of a request does not fit on the slice; '' if it fits."""
+        """Return the reason why the slice's chips cannot form the mesh of a request; '' if they can."""
         try:
             placed(self.on, ask.mesh)
         except ValueError as error:
@@ -222,7 +223,7 @@ class TpuCompiler:
         return ""
 
     def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
-        """Return the worker's answer for a program, or None if the mesh does not fit on the slice.
+        """Return the worker's answer for a program, or None if the slice's chips cannot form the request's mesh.
 
         The result is also None for a request with hidden inputs, because only programs for public inputs are compiled.
 

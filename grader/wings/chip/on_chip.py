@@ -73,7 +73,8 @@ class OnChip:
 class Counted:
     """Collectives of one kind, such as all-gathers.
 
-    ``runs``: how often they run. ``overlapped``: how many of these runs overlap with compute. ``share``: their times.
+    ``runs``: how often the collectives run. ``overlapped``: how many of these runs overlap with compute. ``share``: the
+    time of the runs, and its overlapped part.
     """
 
     kind: str

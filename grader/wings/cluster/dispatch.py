@@ -152,7 +152,7 @@ class Dispatch:
         read: Callable[[str], Submission],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade all students' submissions, and call ``done`` in this thread with each result. Raises ClusterError."""
+        """Grade all students' submissions. Call ``done`` in this thread with each result. Raises ClusterError."""
         self.unread, self.again = deque(students), deque[Job]()
         self.left, self.read = set(students), read
         self.open: dict[str, Job] = {}

@@ -148,7 +148,7 @@ class Dask:
 
 
 def _expect_usable(address: str) -> None:
-    """Raise ClusterError for an address that Dask's client would refuse, because Dask reports it only after a while."""
+    """Raise ClusterError for an address that Dask's client would refuse, because Dask reports the error only later."""
     if not address.strip():
         raise ClusterError("--cluster needs an address; pass what dask scheduler prints: --cluster tcp://HOST:8786")
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def on_cluster(address: str) -> OnCluster:
-    """Return the cluster of the scheduler at ``address``. Raises CourseError if a package is not installed."""
+    """Return the cluster whose scheduler is at ``address``. Raises CourseError if a package is not installed."""
     try:
         from grader.wings.cluster.spread import OnCluster
     except ModuleNotFoundError as missing:

@@ -50,7 +50,7 @@ class Kit(Parcel):
     Attributes:
         config: the course's configuration with its seed, as JSON.
         files: the files in the solution folders of the exercises' modules, by path below the course's root.
-        digest: a digest of the course for these exercises, with which a worker compares its copy of the course.
+        digest: a digest of the course for these exercises. A worker compares it with the digest of its own copy.
         tier: the sandbox in which the worker runs learner code: "sandlock", "bwrap" or "none".
         remember: whether a worker grades equal submissions of this class only once.
     """

@@ -95,7 +95,8 @@ class OnCluster:
 def tier_of(asked: str) -> str:
     """Return the workers' isolation tier (kind of sandbox): ``asked`` itself, or for "auto" this machine's best tier.
 
-    Raises NoIsolation, ClusterError.
+    Raises ClusterError if ``asked`` is "auto" and no sandbox works on this machine, and NoIsolation if ``asked`` is no
+    tier.
     """
     if asked in TIERS:
         return asked

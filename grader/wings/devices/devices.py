@@ -151,7 +151,7 @@ class RealDevices:
     def _values(
         self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
     ) -> tuple[list[list[Sharded]], bool] | str:
-        """Return the outputs and whether the program has matmuls, or the reason why there are no outputs."""
+        """Return (outputs, whether the program has matmuls), or a text with the reason why there are no outputs."""
         replies = self._asked(request, program, ask.arrays(), exact=exact)
         if isinstance(replies, str):
             return replies
@@ -183,7 +183,10 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start the processes, connect them with each other, and return the devices or the problem that they report."""
+        """Start and connect the processes.
+
+        Return a description of their devices, or of the problem that they report.
+        """
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))
@@ -247,7 +250,7 @@ def why_not(backend: Backend, problem: str) -> str:
 
 
 def one(text: str) -> str:
-    """Return a message of JAX as one line, without JAX's general advice."""
+    """Return an error message of JAX as one line, without JAX's general advice."""
     line = " ".join(text.split())
     line = re.sub(r"^Unable to initialize backend '\w+': ", "", line)
     return re.sub(r" \(you may need to uninstall.*|\(set JAX_PLATFORMS=.*", "", line)[:200].rstrip(" .")

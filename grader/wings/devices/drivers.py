@@ -1,8 +1,8 @@
 """The files and settings of this machine that a process needs to use an accelerator.
 
 Only the process that runs compiled programs on the accelerator gets this access, never a process with learner Python.
-The process may read ``/proc`` and ``/sys``, because drivers read them. It has no limit on address space, because
-drivers reserve more address space than the machine has memory.
+The process may read ``/proc`` and ``/sys``, because drivers read them. The process has no limit on its address space,
+because drivers reserve more address space than the machine has memory.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ class Driver:
 
     Attributes:
         packages: names of the packages of the driver's JAX plugin.
-        read, write: patterns of the paths that it reads, and of the paths that it writes.
-        settings: names of the environment variables that it reads. fixed: variables with values that the grader sets.
+        read, write: patterns of the paths that the driver reads, and of the paths that the driver writes.
+        settings: names of the environment variables that the driver reads. fixed: environment variables with the values
+            that the grader sets.
     """
 
     packages: tuple[str, ...]
@@ -91,9 +92,10 @@ def present(backend: Backend) -> bool:
 
 
 def settings(backend: Backend) -> dict[str, str]:
-    """Return the environment variables for a process that uses this backend's driver.
+    """Return the environment variables, with values, for a process that uses this backend's driver.
 
-    They are the variables in this process's environment that the driver reads, and the driver's ``fixed`` variables.
+    The returned variables are those in this process's environment that the driver reads, and the driver's ``fixed``
+    variables.
     """
     driver = DRIVERS.get(backend.name)
     if driver is None:

@@ -159,7 +159,10 @@ def graded(root: Path) -> Report:
 
 
 def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers | None = None) -> Submission:
-    """Return the student's submission for these exercises. It has no notes on other modules of the course."""
+    """Return the student's submission for these exercises.
+
+    The submission has no notes on other modules of the course.
+    """
     own = {name: course.module_of[name] for name in names}
     student = student_in(root / "submission_metadata.json")
     return read(root / "submission", student, own, course.handed_out, parsers)

@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The leaderboard of one exercise: its places, best first.
+    """The leaderboard of one exercise: its places (lines), in the order of the step times.
 
     ``left_out``: for each student who set a name but has no place, the reason.
     """
@@ -120,7 +120,7 @@ def _words(name: str) -> list[str]:
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
     """Return the leaderboard's places for sorted triples (step time, chosen name, student).
 
-    If students chose equal names, the second and later ones get a number.
+    If students chose equal names, a number is added to the name of the second and of each later student.
     """
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:

@@ -145,7 +145,7 @@ def predicted(course: Course, exercise: str, work: Path | None, program: Explain
 
 
 def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
-    """Return a text with the first and the newest prediction of a step's time; '' if there are none.
+    """Return a text with the first and the newest prediction of a step's time; '' if there is no prediction.
 
     For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``.
     """
@@ -292,7 +292,7 @@ def line_text(line: TimeModel) -> str:
 
 
 def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
-    """Show the table of times, the fitted model, and warnings about the measurement."""
+    """Show the table of measured times, the fitted model, and warnings about the measurement."""
     n = found["count"]
     say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
     say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")

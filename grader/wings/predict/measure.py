@@ -1,6 +1,6 @@
 """The program that times calls. The module ``process`` starts it in a separate process.
 
-It prints one JSON object and runs no learner code.
+The program prints one JSON object and runs no learner code.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return the times of each program. A call's time ends when its result is ready."""
+    """Return the times of each program. The time of a call ends when the call's result is ready."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]
@@ -59,7 +59,7 @@ def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
 
 
 def fit(measured: Sequence[Timed], devices: int) -> Fit:
-    """Fit the model to measured times by least squares of relative errors, so that all sizes count equally."""
+    """Fit the model to measured times by least squares of relative errors, so that all sizes have equal influence."""
     gathers = [one for one in measured if one.case.program == "all_gather"]
     alpha = beta = None
     if len(gathers) > 1:

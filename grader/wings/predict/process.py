@@ -22,7 +22,9 @@ class NotMeasured(WingError):
 
 
 def ask(simulated: int, *words: str) -> dict[str, Any]:
-    """Start the timing program and return its answer. It uses accelerators if JAX finds any, else simulated devices.
+    """Start the timing program and return its answer.
+
+    The program uses accelerators if JAX finds any, else simulated devices.
 
     Args:
         simulated: the number of simulated devices.

@@ -39,7 +39,7 @@ class Repository:
         self._run("rev-parse", "--git-dir")
 
     def publish(self, branch: str, files: Mapping[str, str]) -> Published:
-        """Make the branch contain exactly these files. Adds one commit if a file changed, else none.
+        """Make the branch contain exactly these files. If a file changed, add one commit to the branch; else add none.
 
         Raises:
             CourseError: the branch is checked out, ``publish`` did not make the branch's last commit, or git fails.
@@ -74,7 +74,9 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether the commit ``there`` descends from the commit ``here``. "" means that there is no commit.
+        """Return whether the commit ``there`` descends from the commit ``here``.
+
+        Either may be "", which means no commit.
 
         If only ``here`` is "", return True.
         """

@@ -1,7 +1,7 @@
 """GitHub Classroom: convert the output of ``shardlings check --json`` to the form that Classroom's reporter reads.
 
-The reporter (``autograding-grading-reporter``) adds up ``score`` of the tests, out of ``max_score``. Questions give no
-points on GitHub Classroom, because the answers are not available there.
+The reporter (``autograding-grading-reporter``) shows the sum of the tests' ``score`` out of the sum of their
+``max_score``. Questions give no points on GitHub Classroom, because the answers are not available there.
 """
 
 from __future__ import annotations

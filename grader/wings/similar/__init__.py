@@ -1,5 +1,5 @@
 """Find unusually similar submissions in a class, for a person to review. Similarity affects no score.
 
 The wing reads each student's source code, and finds pairs of students with similar code and the passages that each pair
-shares. It does not execute code.
+shares. The wing does not execute this code.
 """

@@ -1,4 +1,4 @@
-"""The command ``similar`` for staff: find similar submissions. It reads submissions and never runs them."""
+"""The command ``similar`` for staff: find similar submissions. The command reads submissions and never runs them."""
 
 from __future__ import annotations
 

@@ -83,11 +83,11 @@ class Comparison:
     """The comparison of a class's code in one module.
 
     Attributes:
-        works: the number of students with code that was not handed out to them.
+        works: the number of compared students: those who wrote code besides the handed-out code.
         pairs: the pairs with a similarity of at least LENGTH, the most similar first.
         median: the median similarity of all pairs.
-        usual: the limit above which a similarity is unusual. In nine of ten classes, no pair exceeds the limit. It is
-            estimated from this class's median and third quartile; None if the class has too few pairs.
+        usual: the limit above which a similarity is unusual. In nine of ten classes, no pair exceeds the limit. The
+            limit is estimated from this class's median and third quartile; None if the class has too few pairs.
         weights: passage -> weight, for passages that several students have.
     """
 
@@ -169,7 +169,7 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 def _usual(values: np.ndarray) -> float | None:
     """Return the limit above which a similarity is unusual, or None if there are fewer than FEW pairs.
 
-    If similarities are normally distributed, a pair exceeds the limit in only one of ten classes.
+    If similarities are normally distributed, one of ten classes has a pair that exceeds the limit.
     """
     if len(values) < FEW:
         return None

@@ -29,7 +29,7 @@ def access() -> Extra:
 
 @contextmanager
 def confined_words() -> Iterator[WordsOf]:
-    """Yield a function that returns the tokens of code. If the system can fork, it uses a sandboxed process.
+    """Yield a function that returns the tokens of code. If the system can fork, the function uses a sandboxed process.
 
     For code that exceeds a limit of this process, the function prints a note and returns [].
     """

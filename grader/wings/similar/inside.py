@@ -7,7 +7,10 @@ from grader.wings.similar.tokens import words
 
 
 def answer(header: dict, blobs: list[bytes], send: serve.Send) -> None:
-    """Answer a request for tokens of the code in the first blob. Answer other requests as the parsing process does."""
+    """Answer a request for tokens of the code in the first blob.
+
+    Answer all other requests as the process that parses submissions answers them.
+    """
     if header["parse"] == "words":
         serve.answered(header, send, lambda: (words(blobs[0].decode()), ()))
     else:

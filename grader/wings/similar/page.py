@@ -25,7 +25,7 @@ class PairRow:
 
 @dataclass(frozen=True)
 class Group:
-    """Students in one module who are linked, directly or through other students, by unusually similar pairs.
+    """Students whose code in one module is linked by unusually similar pairs, directly or through other students.
 
     Attributes:
         students: the students' names, sorted.

@@ -63,7 +63,7 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the elements of a computation's parameter (a tuple) on which some of its values depend, as indices.
+    """Return the indices of the elements of a computation's parameter (a tuple) on which some of its values depend.
 
     ``of``: names of these values; if empty, the last value of the computation.
     """

@@ -112,7 +112,7 @@ def _temporaries(memory: Any) -> int:
 
 @lru_cache(8)  # cached, because creating a topology takes as long as compiling a small program
 def topology(name: str, options: str) -> tuple[Any, ...]:
-    """Return libtpu's descriptions of the devices of a slice. ``options``: JSON."""
+    """Return libtpu's descriptions of the devices of a slice. ``options``: libtpu's options for the slice, as JSON."""
     from jax.experimental import topologies
 
     return tuple(topologies.get_topology_desc(platform="tpu", topology_name=name, **json.loads(options)).devices)
