@@ -81,7 +81,7 @@ class Folder:
         self.unread: list[str] = []
         # Names of report files that belong to no report in the database.
         self.uncounted: list[str] = []
-        # Students with a new report, made now or by a killed run. Reports of earlier runs count until this run ends.
+        # Students with a new report, made now or by a killed run. ``finish`` replaces their earlier reports.
         self._due: set[str] = set()
         self._open = ExitStack()
 

@@ -188,7 +188,7 @@ def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: lis
         names = ", ".join(name for name, _ in found)
         return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"
     if found:
-        return f"{check!r} could be {', '.join(one for _, one in found)}: write more of it"
+        return f"{check!r} could be {', '.join(one for _, one in found)}: write more of the name"
     listed = f" in {exercise}; it has {', '.join(one for _, one in every)}" if exercise else ""
     return f"no check or question {check!r}{listed}"
 
@@ -223,4 +223,4 @@ def _asked(answer: Answered) -> Iterator[str]:
 
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
-    return f"{one.kind} over {one.over}: input {one.bytes} B, {one.sent} B sent, rounds {one.count} ({place})"
+    return f"{one.kind} over {one.over}: input {one.bytes} B, {one.sent} B sent, executions {one.count} ({place})"

@@ -88,7 +88,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
-        # The next run would take reports in the folder of submissions for submissions.
+        # If the reports were in the folder of submissions, the next run would grade them as submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
@@ -217,7 +217,8 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
         if name in unusable:
             raise CourseError(
-                f"{folder.path} holds grades of {name}, which cannot be loaded; mend it or choose another --out"
+                f"{folder.path} holds grades of {name}, an exercise that cannot be loaded; "
+                "mend the exercise or choose another --out"
             )
     return unusable
 

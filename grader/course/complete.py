@@ -32,7 +32,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
             raise CourseError(f"{exercise.id}: learners' code uses {name}, which is not defined")
         match binding[0]:
             case Statement(kind="import"):
-                how = "learners' code cannot import it"
+                how = "learners' code cannot import this name"
             case Statement(name=""):
                 how = f"assign it on a line of its own: {name} = ..."
             case _:

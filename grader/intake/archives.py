@@ -67,7 +67,7 @@ class OpenArchive:
                 notes.append(f"{printable(inside)} in {shown} {why}")
             elif Path(inside).suffix.lower() in SUFFIXES:
                 if inside in files:
-                    notes.append(f"{printable(inside)} is in {shown} twice; the last one counts")
+                    notes.append(f"{printable(inside)} is in {shown} twice; the grader reads the last one")
                 files[inside] = number
             else:
                 inner += inside.lower().endswith(".zip")

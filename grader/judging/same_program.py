@@ -25,9 +25,11 @@ NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
-WINDOW = 3  # Largest change of a size by a window. For example, a window of 4 has T - 3 positions in T elements.
+WINDOW = 3  # A window may change a dimension's size by at most this number: a window of 4 has T - 3 positions in T.
 MAX_SUMMED = 12  # ``sums`` has a pair for each subset of the arguments, so it uses at most this many arguments.
-MOST_LOST = Fraction(1, 2)  # Largest fraction of an array that a program with parts of fixed size may leave out.
+# The judged program may read a larger fraction of an array than the timed program, for example if both read the first 8
+# rows. The differences of these fractions, added up over the program, may be at most MOST_LOST.
+MOST_LOST = Fraction(1, 2)
 TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # Negative padding cuts an array.
 
 

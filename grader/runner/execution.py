@@ -225,8 +225,8 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     if len(collectives) > MAX_COLLECTIVES:
         raise ProgramRefused(
-            f"the program has more than {MAX_COLLECTIVES:,} collectives, counted again for each call of a function; "
-            "use lax.fori_loop or lax.scan"
+            f"the program has more than {MAX_COLLECTIVES:,} collectives "
+            "(those of a function are counted for each call); use lax.fori_loop or lax.scan"
         )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from grader.common.intervals import NOTHING, UNKNOWN, Interval
 
-# Operations that count once for each element of the result.
+# Operations that cost one FLOP for each element of the result.
 ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",

@@ -31,7 +31,10 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # Their blocks cannot use values from outside.
+SHUT_OFF = {
+    "sdy.manual_computation",
+    "sdy.named_computation",
+}  # Blocks in these operations cannot use values from outside.
 SALTS = 3  # How many sets of replacement values to try at most, until a result changes by more than LARGEST_BOUND.
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
@@ -328,7 +331,7 @@ class PoisonedModule:
         """Copy the function in the StableHLO module ``text`` into this module, if not done. Return its new name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # lives until its function is copied
+            lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied
             (main,) = lowered.body.operations
             main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -98,7 +98,7 @@ def test_an_ambiguous_short_name_gives_no_points_and_lists_the_checks() -> None:
     plain = graded(0, 2)
     assert laid_over(plain, override("c3/check")) == (
         plain,
-        ["alice c3/check: 'check' could be check0, check1: write more of it; the line does nothing"],
+        ["alice c3/check: 'check' could be check0, check1: write more of the name; the line does nothing"],
     )
 
 
@@ -168,7 +168,7 @@ def test_overrides_yaml_is_read_and_may_be_missing(tmp_path: Path) -> None:
         ("overrides:\n" + LINE + "overrides:\n" + LINE, r"overrides\.yaml:3: overrides appears twice; keep one"),
         ("overrides:\n" + LINE.replace("points: 1", "points: 1, points: 2"), r"overrides\.yaml:2: points appears twice"),
         ("overrides: &a\n  - *a\n", r"overrides\.yaml:"),
-        ("- a\n", r"overrides\.yaml:1: the file: it should begin with a field, as in overrides: \.\.\."),
+        ("- a\n", r"overrides\.yaml:1: the file: write a field and its value, as in overrides: \.\.\."),
         ("a: [", r"overrides\.yaml:\d: not YAML"),
     ],
 )  # fmt: skip

@@ -330,7 +330,9 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     ],
 )
 def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert replies.plain_values(ask, body) == Fault("refused", "the answer has the wrong kind")
+    assert replies.plain_values(ask, body) == Fault(
+        "refused", "the reply of the process that runs the submission has the wrong kind"
+    )
 
 
 def test_a_fault_from_a_child_keeps_plain_fields_and_is_never_broken() -> None:

@@ -58,7 +58,7 @@ def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: 
         done = CliRunner().invoke(cli.app, words)
         assert isinstance(done.exception, CourseError), done.output
         assert f" in {tmp_path}: looked for " in str(done.exception)
-        assert "go to your work or pass --work FOLDER" in str(done.exception)
+        assert "go to the folder with your work or pass --work FOLDER" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
     for words in (["list"], ["show", "c3"]):
         done = CliRunner().invoke(cli.app, words)

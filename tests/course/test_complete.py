@@ -78,7 +78,7 @@ def test_given_code_may_not_use_an_ungiven_constant(tmp_path: Path) -> None:
     course = made_up(tmp_path, "    return math.prod(a.shape)", "    return math.prod(a.shape) * FACTOR")
     path = course.path_of("x1_gather")
     path.write_text(path.read_text().replace("A = normal", "FACTOR = 3\nA = normal"))
-    told = f"{line_of(course, 'FACTOR = 3')}: learners' code uses FACTOR; learners need it in their file, so mark it as given"
+    told = f"{line_of(course, 'FACTOR = 3')}: learners' code uses FACTOR; learners need this name in their file, so mark its definition as given"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         products(course)
 
@@ -88,7 +88,7 @@ def test_a_solution_may_not_use_the_grader(tmp_path: Path) -> None:
         tmp_path, '    return jax.lax.all_gather(a, "x"', '    return all_gather_time and jax.lax.all_gather(a, "x"'
     )
     exercise = course.exercise("x1_gather")
-    told = f"{line_of(course, 'from grader.hardware')}: learners' code uses all_gather_time; learners' code cannot import it"
+    told = f"{line_of(course, 'from grader.hardware')}: learners' code uses all_gather_time; learners' code cannot import this name"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         reference_source(exercise, answers(course, exercise, "verify"))
 

@@ -54,4 +54,4 @@ def heat(u, *, mesh, k):
 # Write `heat` so that another student understands it without your help.
 #
 # The answer is your code of heat: the staff reads it and gives points. Write nothing here.
-heat_clear = None  # the grader takes it
+heat_clear = None  # do not change this line: the answer is your code
