@@ -139,7 +139,7 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
     apart = apart_text((known.step, known.products, known.waiting), program.timeline) if program.timeline else ""
     parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
     parts += [
-        f"{under / every:.0%} of the {kind} time overlapped in the compiler's order"
+        f"{under / every:.0%} of the {kind} time is overlapped in the compiler's order"
         for kind, (under, every) in known.hidden.items()
         if every
     ]

@@ -185,7 +185,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
-        notes.append(f"not on the roster, graded under the name of the submission: {a_few(strangers)}")
+        notes.append(f"these submissions are graded under their own names, which the roster lacks: {a_few(strangers)}")
     for note in notes:
         tell("note", note)
     return course.asked(only, ": nothing to grade")
@@ -250,12 +250,12 @@ def finish(
     if text := notes.untimed():
         tell("note", text)
     if missing:
-        tell("note", f"on the roster without a submission (0 in grades.csv): {a_few(missing)}")
+        tell("note", f"these students on the roster have no submission (0 in grades.csv): {a_few(missing)}")
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell(
             "note",
-            f"graded in an earlier run, but without a submission in this run's folders: {who}; "
+            f"these students were graded in an earlier run, but this run's folders lack their submissions: {who}; "
             f"to take a student out: shardlings drop {to} NAME",
         )
     return RunOutcome(summary, not_graded, broken)

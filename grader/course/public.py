@@ -37,7 +37,7 @@ def public_source(exercise: Exercise) -> str:
     statement = f'"""{quotable(whole(exercise))}\n"""'
     code = "\n\n\n".join(uncommented(p.text).strip("\n") for p in body)
     text = f"{HEADER}{statement}\n\n{_used_imports(parts, body)}\n\n\n{code}\n"
-    expect_complete(exercise, text, kept="mark it with @exercise.given or @exercise.helper")
+    expect_complete(exercise, text, kept="mark the definition of this name with @exercise.given or @exercise.helper")
     return text
 
 

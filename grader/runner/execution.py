@@ -182,7 +182,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     except CannotRun as error:
         return fault("compile", str(error)), []
     except jax.errors.JaxRuntimeError as error:
-        return fault("compile", reason("XLA cannot run it", error)), []
+        return fault("compile", reason("XLA cannot run the program", error)), []
     return {"seconds": seconds}, []
 
 
@@ -282,7 +282,7 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
             try:
                 out = jax.block_until_ready(compiled.call(*placed))
             except Exception as error:  # XLA and its runtime raise many types of errors
-                raise CannotRun(reason("XLA cannot run it", error)) from error
+                raise CannotRun(reason("XLA cannot run the program", error)) from error
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
                 arguments = steps.arguments_after(out, fresh, count)

@@ -110,7 +110,7 @@ def _run(
         try:
             out = jax.block_until_ready(compiled.call(*placed))
         except Exception as error:  # XLA and its runtime raise many types of errors
-            raise compiling.CannotRun(compiling.reason("XLA cannot run it", error)) from error
+            raise compiling.CannotRun(compiling.reason("XLA cannot run the program", error)) from error
         found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
         if step + 1 < steps.count:
             arguments = steps.arguments_after(out, fresh, count)

@@ -114,7 +114,7 @@ def sent_on(a, *, mesh):
 
 
 '''
-MEND = "add a misconception that does, or choose sizes where one does"
+MEND = "add such a misconception, or choose sizes where an existing misconception does so"
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
 
@@ -181,7 +181,7 @@ def test_a_budget_that_no_misconception_exceeds_is_reported(problems: Problems) 
     found = problems("between(whole, 2 * whole)")
     assert (
         found[0]
-        == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B: add one, or choose sizes where one does"
+        == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B: add such a misconception, or choose sizes where one goes beyond it"
     )
     assert len(found) == 4
 
@@ -235,7 +235,7 @@ def test_a_wrong_program_within_the_budget_is_reported(declared: Problems) -> No
     found = declared(SENT, SENT_TWICE, BUDGET="between(needed, 5 * needed)")
     assert "the misconception sent_with_a_copy fails nothing, but fails= names sent" in found
     assert (
-        "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add one, or choose sizes where one does"
+        "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add such a misconception, or choose sizes where one goes beyond it"
         in found
     )
 

@@ -53,7 +53,7 @@ def test_absent_separates_students_without_files_from_those_set_aside(tmp_path: 
 def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
     assert done.returncode == 0, done.stderr
-    assert "on the roster without a submission (0 in grades.csv): zoe" in done.stderr
+    assert "these students on the roster have no submission (0 in grades.csv): zoe" in done.stderr
     first = grades(term)
     full, of = float(first["Ada"]["earned"]), first["Ada"]["points"]
     assert [float(first[who]["earned"]) for who in ("Ada", "bob", "eve", "zoe")] == [

@@ -61,7 +61,7 @@ def test_sizes_assigned_together_are_split_for_learners(tmp_path: Path, how: str
 def test_a_name_bound_in_a_way_that_is_not_copied_is_refused_with_its_line(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, how)
     binding = next(one for one in how.splitlines() if not one.startswith((" ", "HIDDEN", "def")) and one)
-    told = f"{line_of(course, binding)}: learners' code uses DIMS; assign it on a line of its own: DIMS = ..."
+    told = f"{line_of(course, binding)}: learners' code uses DIMS; assign this name on a line of its own: DIMS = ..."
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         public_source(course.exercise("x1_gather"))
 

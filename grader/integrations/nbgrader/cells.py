@@ -84,7 +84,7 @@ def comment(exercise: ExerciseReport, task: str) -> str | None:
 def _line(result: Result) -> str:
     label = f"question {result.name}" if result.kind != "check" else result.label
     if result.status == "broken":
-        return escaped(f"{label}: pending, the grader itself failed here and the staff will review it")
+        return escaped(f"{label}: pending, because the grader itself failed here; the staff will review this result")
     if result.status == "waiting":
         return escaped(f"{label}: {result.reason}")
     hint = f" Hint: {result.hint}" if result.hint else ""

@@ -233,7 +233,7 @@ def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
 def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:
     copies = [str(c.number) for c in cells if c.marked and c.known is None]
     if copies:
-        notes.append(f"copies of graded cells count as ordinary cells: {a_few(copies)}")
+        notes.append(f"the grader treats copies of graded cells as ordinary cells: {a_few(copies)}")
 
 
 # -- results -----------------------------------------------------------------------------------
