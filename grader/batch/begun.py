@@ -27,7 +27,7 @@ def nothing_of(asked: str, first: str, module: str, submission: Submission, plac
         first: an exercise; the error gives the name of its file as an example.
     """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
-    why.append(f"looked for {first}.py, {module}.ipynb and similar names")
+    why.append(f"the grader looked for {first}.py, {module}.ipynb and similar names")
     return CourseError(
         f"no file for {asked} in {place}: {'; '.join(why)}; go to the folder with your work or pass --work FOLDER"
     )

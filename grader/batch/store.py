@@ -246,7 +246,10 @@ def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
 
 def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     modules = ", ".join(dict.fromkeys(e.module for e in others))
-    return f"{modules}: an earlier run graded these, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+    return (
+        f"{modules}: an earlier run graded these exercises, "
+        f"with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+    )
 
 
 def on_file(folder: Path, student: str) -> Report | None:

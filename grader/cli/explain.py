@@ -124,7 +124,7 @@ def with_times(
     """Return the program's facts with two texts added: the time by the TPU compiler and the learner's predictions."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
-    # There may be predictions only for a learner's program, or if the course's folder has learners' exercises.
+    # A solution has predictions only if the course's folder also has the learners' exercises.
     if work is not None or not solution or (course.root / "exercises").is_dir():
         for predicted in wing.offered("predicted"):
             program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))

@@ -103,7 +103,10 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 def looked_for(exercises: Mapping[str, str]) -> str:
     """Return the part of a message that lists the file names for which the grader looked."""
     modules = dict.fromkeys(exercises.values())
-    return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
+    return (
+        f"the grader looked for {a_few([f'{e}.py' for e in exercises], 3)}, "
+        f"or {a_few([f'{m}.ipynb' for m in modules], 3)}"
+    )
 
 
 def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:

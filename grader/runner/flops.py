@@ -40,14 +40,15 @@ NONE = {
 }  # fmt: skip
 
 
-# Operations on bits. With many of them a program can add and multiply numbers, so they count as arithmetic if an
-# operand depends on an argument of the program.
+# Operations on bits. With many of them a program can add and multiply numbers, so the grader treats them as arithmetic
+# if an operand depends on an argument of the program.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
 # Operations that choose values, and the positions of the operands that decide the choice. If one of these operands
-# depends on an argument of the program, the operation counts as arithmetic. Otherwise it only moves values.
+# depends on an argument of the program, the grader treats the operation as arithmetic. Otherwise the
+# operation only moves values.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),

@@ -91,7 +91,7 @@ def test_the_zip_leaves_out_other_modules_without_a_note(grader: Grader, work: P
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    looked = rf"no file for 03_matmuls in .*: looked for {C1}\.py, 03_matmuls\.ipynb and similar names; go to the folder with your work"
+    looked = rf"no file for 03_matmuls in .*: the grader looked for {C1}\.py, 03_matmuls\.ipynb and similar names; go to the folder with your work"
     with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 

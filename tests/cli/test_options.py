@@ -57,7 +57,7 @@ def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: 
     for words in (["submit", "03_matmuls", "--student", "ada"], ["check", "c3"], ["check"]):
         done = CliRunner().invoke(cli.app, words)
         assert isinstance(done.exception, CourseError), done.output
-        assert f" in {tmp_path}: looked for " in str(done.exception)
+        assert f" in {tmp_path}: the grader looked for " in str(done.exception)
         assert "go to the folder with your work or pass --work FOLDER" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
     for words in (["list"], ["show", "c3"]):

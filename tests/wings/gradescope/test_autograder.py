@@ -118,7 +118,7 @@ def test_notes_mention_only_the_modules_of_the_zip(tmp_path: Path) -> None:
     (tmp_path / "submission" / "x2_scatter.py").write_text("x = 1\n")
     found = gradescope.submission_in(tmp_path, load_course(tmp_path / "course.yaml"), ["x1_gather"])
     notes = "\n".join(found.notes)
-    assert "nothing to grade: looked for x1_gather.py, or 01_gather.ipynb" in notes
+    assert "nothing to grade: the grader looked for x1_gather.py, or 01_gather.ipynb" in notes
     assert "02_other" not in notes and not found.sources
 
 
