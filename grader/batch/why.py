@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    # Status or points must have changed. A different wording of the reason is not enough.
+    # Distrust stored results only if the status or the points changed, not if only the text of the reason changed.
     if changed and name in submission.sources:
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])

@@ -49,7 +49,8 @@ from grader.sandbox.tiers import best_tier
 Profile = Annotated[
     str,
     typer.Option(
-        "--profile", help="which collectives overlap with compute: ideal, or those that overlap on a chip, such as v5e"
+        "--profile",
+        help="which collectives can overlap with compute: ideal (all), or a chip, such as v5e (as on this chip)",
     ),
 ]
 Dims = Annotated[
@@ -74,9 +75,7 @@ def explain(
     processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
-    solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution's function, even if I wrote my own")
-    ] = False,
+    solution: Annotated[bool, typer.Option("--solution", help="use the solution's function instead of mine")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.

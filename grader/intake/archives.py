@@ -76,7 +76,7 @@ class OpenArchive:
             notes.append(
                 f"{shown} holds {inner} {zips_were} not opened; "
                 "if it holds the submissions of a class, unpack it: "
-                f"unzip {shlex.quote(shown)} -d class, then grade class"
+                f"unzip {shlex.quote(shown)} -d class, then grade the folder class"
             )
         manifest = self._manifest()
         return Archive(

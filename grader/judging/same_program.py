@@ -84,7 +84,7 @@ class _Matching:
                 return self.differ(one, two, what)
         if len(small) != len(large) and one is not None and two is not None:
             return self.differ(
-                one, two, f"the number of operations is {len(large)}, in the judged program {len(small)}"
+                one, two, f"the number of operations is {len(large)} where the judged program has {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("the timed program returns the results of other operations than the judged program")
@@ -104,10 +104,10 @@ class _Matching:
             return f"{_of(two, self.large)} works on other values than in the judged program"
         for name in ("precision", "direction", "manual"):
             if (timed := getattr(two, name)) != (judged := getattr(one, name)):
-                return f"{two.name} has {name} {timed}, in the judged program {judged}"
+                return f"{two.name} has {name} {timed} where the judged program has {judged}"
         dtypes = [[program.values[v].dtype for v in op.results] for op, program in self.both(one, two)]
         if dtypes[0] != dtypes[1]:
-            return f"{two.name} returns {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
+            return f"{two.name} returns {', '.join(dtypes[1])} where the judged program returns {', '.join(dtypes[0])}"
         return self.communication(one, two)
 
     def both(self, one: Operation, two: Operation) -> Sequence[tuple[Operation, Operations]]:
@@ -203,7 +203,9 @@ class _Matching:
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
-            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+            return (
+                f"the loop has {two.rounds} rounds where the judged program has {one.rounds}{self.due(one.rounds or 0)}"
+            )
         if one.name in ("slice", "pad"):
             return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
         for a, b in zip(_numbers(one), _numbers(two), strict=True):
@@ -270,7 +272,7 @@ class _Matching:
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
                 timed, judged = len(self.large.values[y].shape), len(self.small.values[x].shape)
-                return f"the rank of {two.name}'s result is {timed}, in the judged program {judged}"
+                return f"the rank of {two.name}'s result is {timed} where the judged program has {judged}"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]
@@ -369,7 +371,7 @@ def _differing(one: str, two: str) -> str:
     """Return a text with the values, in both operations, of the first attribute that differs."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
-            return f"{b[:60] or 'another value'}, in the judged program {a[:60] or 'another value'}"
+            return f"{b[:60] or 'another value'} where the judged program has {a[:60] or 'another value'}"
     return "its attributes differ"
 
 

@@ -191,7 +191,7 @@ def test_sizes_at_which_right_and_wrong_programs_cost_alike_are_reported(problem
     assert found[0].startswith(
         "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
     )
-    assert "choose sizes where they differ more" in found[0]
+    assert "choose sizes where the two amounts differ more" in found[0]
 
 
 def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) -> None:

@@ -54,7 +54,7 @@ class BatchOutcome:
                 f"but a person had set the score of {', '.join(again)}: check that score",
             )
         if pending := _in(unscored, checks):
-            self.needs_review(student, f"pending, the grader itself failed in {', '.join(pending)}")
+            self.needs_review(student, f"points are pending, because the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
             self.needs_review(student, f"by hand: grade {a_few(unread)} in the formgrader")
 
