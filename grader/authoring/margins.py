@@ -209,7 +209,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
     if not isinstance(budget, Budget):
         what = SEPARATED[use.word]
         yield (
-            f"write its {what} budget as between(right, wrong), "
+            f"write the {what} budget as between(right, wrong), "
             "with the least that right programs need and the least that wrong programs need"
         )
         return

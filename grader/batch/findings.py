@@ -172,7 +172,9 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = f"{IDLE_SECONDS:g} s of idle time (the limit once an exercise has reached its time limit)"
+        left = (
+            f"{IDLE_SECONDS:g} s of idle time (the limit after an exercise of this submission exceeded its time limit)"
+        )
         return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "the process sent back more than 16 MiB",

@@ -50,7 +50,7 @@ Profile = Annotated[
     str,
     typer.Option(
         "--profile",
-        help="which collectives can overlap with compute: ideal (all), or a chip, such as v5e (as on this chip)",
+        help="ideal: all collectives can overlap with compute; v5e or another chip: only those that can on it",
     ),
 ]
 Dims = Annotated[

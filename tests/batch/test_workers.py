@@ -179,7 +179,7 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert other == Fault("timeout", "not run: a of this exercise did not finish within 1 s")
 
 
-IDLE = "2 s of idle time (the limit once an exercise has reached its time limit)"
+IDLE = "2 s of idle time (the limit after an exercise of this submission exceeded its time limit)"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 

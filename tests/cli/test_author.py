@@ -38,7 +38,7 @@ def test_new_course_prints_the_next_command(tmp_path: Path) -> None:
     done = shardlings("new", "course", ".", cwd=tmp_path / "empty")
     assert done.stdout == "wrote a course to .; next: shardlings build && shardlings verify\n"
     line = one_line(shardlings("new", "course", "own", cwd=tmp_path))
-    assert line == "shardlings: own exists and is not an empty folder; name a new one"
+    assert line == "shardlings: own exists and is not an empty folder; name a new folder"
     line = one_line(shardlings("new", "course", cwd=tmp_path))
     assert line == "shardlings: name a folder for the course: shardlings new course FOLDER"
     line = one_line(shardlings("new", "01_a/b", "own", cwd=tmp_path))

@@ -93,7 +93,7 @@ def test_commands_of_staff_and_authors_do_not_use_the_packaged_course(
     done = CliRunner().invoke(cli.app, words)
     assert str(done.exception) == (
         f"no course.yaml in {tmp_path} or above; go to the course's folder, pass --course, "
-        "or start one: shardlings new course FOLDER"
+        "or start a course: shardlings new course FOLDER"
     )
     assert list(tmp_path.iterdir()) == []
 
