@@ -19,9 +19,7 @@ EXERCISES = {
     "e1_ring_gather": "05_rings",
     "e1_ring_gather_both": "05_rings",
 }
-LOOKED_FOR = (
-    "looked for c1_local.py, c3_contracting.py, e1_ring_gather.py and 1 more, or 03_matmuls.ipynb, 05_rings.ipynb"
-)
+LOOKED_FOR = "the grader looked for c1_local.py, c3_contracting.py, e1_ring_gather.py and 1 more, or 03_matmuls.ipynb, 05_rings.ipynb"
 
 
 def write(path: Path, content: str | bytes = "x = 1\n") -> Path:

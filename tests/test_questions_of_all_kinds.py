@@ -72,7 +72,10 @@ def test_a_released_course_reads_answers_back_without_judging(course: Course, wo
     report = graded(released, workers, right(course), public=True)
     reasons = [r.reason for r in report.results]
     assert [r.status for r in report.results] == ["blocked"] * 3
-    assert all(reason.startswith("read as ") and reason.endswith("; judged after you submit") for reason in reasons)
+    assert all(
+        reason.startswith("read as ") and reason.endswith("; the answer is judged after you submit")
+        for reason in reasons
+    )
     assert reasons[0].startswith("read as P(") and reasons[1][8:11] in ("A: ", "B: ", "C: ", "D: ")
     assert reasons[2].startswith("read as gather: bytes = ")
 

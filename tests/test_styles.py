@@ -316,7 +316,7 @@ def test_an_absent_module_is_reported_in_the_notes_of_the_report(grader: Grader)
     report = graded(grader, "c1_no_communication", f"import plot_not_there\n{IMPORTS}\n{TASK}")
     assert lost(report) == []
     assert report.notes == [
-        "c1_no_communication.py imports plot_not_there at line 1, which is not installed where this is graded"
+        "c1_no_communication.py imports plot_not_there at line 1, which is not installed where your submission is graded"
     ]
 
 

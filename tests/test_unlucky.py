@@ -601,7 +601,7 @@ def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
     workers, sign = workers_in("none"), tmp_path / "loading"
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
     (lost,) = findings(workers, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
-    reason = "it was killed, for example because it used more memory than allowed"
+    reason = "the process was killed, for example because it used more memory than allowed"
     assert lost == Fault("crashed", f"the loading of your file ended the process: {reason}")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]

@@ -113,7 +113,10 @@ def test_the_class_page_names_students_with_unread_answers(course: Course, worke
 def test_a_released_course_reads_a_written_answer_back(course: Course, workers: Workers) -> None:
     released = load_course(course.root / "exercises" / "course.yaml")
     (result,) = graded(released, workers, "'It waits.'", public=True).exercises[0].results
-    assert (result.status, result.reason) == ("blocked", "read as a text of 2 words; judged after you submit")
+    assert (result.status, result.reason) == (
+        "blocked",
+        "read as a text of 2 words; the answer is judged after you submit",
+    )
 
 
 def test_a_terminal_and_a_comment_show_pending_written_answers(

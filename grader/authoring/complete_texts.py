@@ -51,8 +51,9 @@ def _unread(question: Question) -> Iterator[str]:
             names = [name for name in drawn if drawn[name] != other[name]]
             some, others = (show_params({name: one[name] for name in names}) for one in (other, drawn))
             yield (
-                f"learners read the same text for {some} and for {others}, but the keys differ ({kind.shown(known)} "
-                f"and {kind.shown(want)}): write {' or '.join(f'{{{{ {name} }}}}' for name in names)} into the text"
+                f"learners read the same text for {some} and for {others}, but the right answers differ "
+                f"({kind.shown(known)} and {kind.shown(want)}): "
+                f"write {' or '.join(f'{{{{ {name} }}}}' for name in names)} into the text"
             )
             return
 

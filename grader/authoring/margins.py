@@ -188,7 +188,7 @@ def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[st
         asked, differs = "allows", "takes more" if key.word in COUNTS else "takes at least a tenth more"
     yield (
         f"{sizes}: {key} {asked} {show(use.budget)}, and no misconception {differs}: {who} takes {show(use.amount)}; "
-        "add a misconception that does, or choose sizes where one does"
+        "add such a misconception, or choose sizes where an existing misconception does so"
     )
 
 
@@ -209,7 +209,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
     if not isinstance(budget, Budget):
         what = SEPARATED[use.word]
         yield (
-            f"write its {what} budget as between(right, wrong), "
+            f"write the {what} budget as between(right, wrong), "
             "with the least that right programs need and the least that wrong programs need"
         )
         return
@@ -220,7 +220,10 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
             yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
     beyond = {who: one for who, one in wrong.items() if _is_beyond(one)}
     if not beyond:
-        yield f"no misconception goes beyond the budget, {show(budget)}: add one, or choose sizes where one does"
+        yield (
+            f"no misconception goes beyond the budget, {show(budget)}: "
+            "add such a misconception, or choose sizes where one goes beyond it"
+        )
         return
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():

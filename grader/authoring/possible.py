@@ -93,7 +93,7 @@ def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[
     factor, as_shown = unit_of(unit)[0], show(answer, unit)
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
-            yield f"the answer is one of the published answers: {show(known * factor, unit)}"
+            yield f"the answer equals an answer that the question lists as published: {show(known * factor, unit)}"
     if answer < scenario.least:
         yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least possible"
     if answer > scenario.most:
@@ -112,7 +112,9 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
     if len(branches) < 2 and (chooses or branches):
         mend = "use Scenario(branches=...) to name, for each draw, the amount that is the answer"
         if branches:
-            mend = f"in all draws it is {branches.pop()!r}; choose params for which another amount is the answer"
+            mend = (
+                f"in all draws the answer is {branches.pop()!r}; choose params for which another amount is the answer"
+            )
         yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"
 
 

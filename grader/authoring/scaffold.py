@@ -139,7 +139,7 @@ def new_course(folder: Path) -> None:
     without course.yaml is not a course.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new one")
+        raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new folder")
     if outer := courses_above(folder.resolve().parent):
         raise ScaffoldError(f"{folder} is inside another course, {outer[0].parent}; name a folder outside of it")
     files = _course_files(folder.resolve().name)

@@ -311,7 +311,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
         yield f"the misconception {misconception.name} fails {name} by luck: {passes}"
     failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
     for name in sorted(failed - set(misconception.fails)):
-        yield f"the misconception {misconception.name} fails {name} too, with some seeds"
+        yield f"with some seeds, the misconception {misconception.name} also fails {name}"
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
@@ -322,7 +322,10 @@ def public_problems(misconception: Misconception, shown: Result, graded: Result)
         graded: the result of this check with hidden inputs.
     """
     if graded.status == "passed":
-        yield f"the misconception {misconception.name} fails {shown.name} on public inputs and passes it when graded"
+        yield (
+            f"the misconception {misconception.name} fails {shown.name} on public inputs "
+            "but passes this check with hidden inputs"
+        )
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:
         yield f"the misconception {misconception.name} fails {shown.name} on public inputs, {_other_hint(shown)}"
 

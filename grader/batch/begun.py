@@ -29,8 +29,10 @@ def nothing_of(asked: str, first: str, module: str, submission: Submission, plac
         first: an exercise; the error gives the name of its file as an example.
     """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
-    why.append(f"looked for {first}.py, {module}.ipynb and similar names")
-    return CourseError(f"no file for {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")
+    why.append(f"the grader looked for {first}.py, {module}.ipynb and similar names")
+    return CourseError(
+        f"no file for {asked} in {place}: {'; '.join(why)}; go to the folder with your work or pass --work FOLDER"
+    )
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:

@@ -99,8 +99,9 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
         f", and the references of {len(problems) - 1} more of {len(names)} exercises fail" if len(problems) > 1 else ""
     )
     return (
-        f"the canary failed: the reference of {name} {problem}{others}; this environment ({_environment(grader)}) "
-        f"cannot be trusted to grade, so nothing is graded; see: shardlings doctor, then shardlings verify {name}"
+        f"the test with the course's solutions failed: the reference of {name} {problem}{others}; "
+        f"this environment ({_environment(grader)}) cannot be trusted to grade, "
+        f"so nothing is graded; see: shardlings doctor, then shardlings verify {name}"
     )
 
 
@@ -125,7 +126,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
-    # An error of the grader counts as a failed solution, which stops the batch.
+    # Treat an error of the grader like a failed solution, which stops the batch.
     except Exception as error:
         return f"cannot be graded on this machine ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)

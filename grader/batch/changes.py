@@ -146,7 +146,7 @@ def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
     before = {e.exercise: e.extension for e in old.exercises}
     for e in new.exercises:
         if before.get(e.exercise, e.extension) != e.extension:
-            text = "now counts as a bonus" if e.extension else "no longer counts as a bonus"
+            text = "an exercise is now a bonus" if e.extension else "an exercise is no longer a bonus"
             yield Change(new.student, e.exercise, e.earned, e.earned, e.points, text)
 
 
@@ -166,7 +166,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
         why = ours if why == NOTHING else f"{ours}; {why}"
     status = f"{was.status} -> {now.status}; " if was.status != now.status else ""
     worth = f"worth {tidy(was.points)} -> {tidy(now.points)}; " if was.points != now.points else ""
-    kept = " (set by hand, so its points stay)" if now.by_hand else ""
+    kept = " (the points were set by hand and do not change)" if now.by_hand else ""
     return f"{status}{worth}{why}{kept}"
 
 

@@ -143,7 +143,7 @@ class Database:
         version = self._one("PRAGMA user_version")[0]
         if version > SCHEMA:
             raise CourseError(
-                f"{self.path} was written by a newer shardlings (schema {version}, and this one reads {SCHEMA}); "
+                f"{self.path} was written by a newer shardlings (schema {version}, and this version reads {SCHEMA}); "
                 "install that version"
             )
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:

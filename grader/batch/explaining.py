@@ -39,7 +39,7 @@ from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
-MAX_DATA = 64 << 20  # Bytes. A call is not run if its arguments together are larger.
+MAX_DATA = 64 << 20  # Bytes. A call whose arguments have more bytes in total is not run.
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
@@ -249,7 +249,7 @@ def _measured(answer: Answered, backend: str) -> str:
         return f"not timed on {backend}: {seen.measured}"
     low, typical, high = quantiles(seen.measured, n=4)
     simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
-    took = f"{show_seconds(typical)} a call on {backend}, the median of {len(seen.measured)} rounds"
+    took = f"a call on {backend} takes {show_seconds(typical)}, the median of {len(seen.measured)} rounds of calls"
     return (
         f"{took}; the range of the middle half of the rounds is {(high - low) / typical:.0%} of the median{simulated}"
     )

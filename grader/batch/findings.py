@@ -39,7 +39,7 @@ LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "mem
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
-OTHER_KIND = Fault("refused", "the answer has the wrong kind")
+OTHER_KIND = Fault("refused", "the reply of the process that runs the submission has the wrong kind")
 LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that usually repeat in every run.
 
 
@@ -173,13 +173,15 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = f"{IDLE_SECONDS:g} s of idle time (the limit once an exercise has reached its time limit)"
+        left = (
+            f"{IDLE_SECONDS:g} s of idle time (the limit after an exercise of this submission exceeded its time limit)"
+        )
         return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "the process sent back more than 16 MiB",
         "garbage": "the process sent back unreadable bytes",
         # Signal 9 does not prove that memory ran out: the child may have killed itself.
-        "died of signal 9": "it was killed, for example because it used more memory than allowed",
+        "died of signal 9": "the process was killed, for example because it used more memory than allowed",
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
@@ -250,7 +252,7 @@ def _composed_raw(raw: Any, depth: int = 0) -> Any:
 
 def _outcomes(values: Any, count: int) -> list[Outcome]:
     if not isinstance(values, list) or len(values) != count:
-        raise BadFrame("the answer does not have exactly one outcome for each case")
+        raise BadFrame("the reply does not have exactly one outcome for each case")
     found = []
     for value in values:
         if "error" in value:
@@ -313,7 +315,7 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
             arrays.append(Sharded(tuple(about["shape"]), shards[0].dtype, dict(ask.mesh), slices, shards))
         outputs.append(arrays)
     if len(outputs) != len(ask.inputs):
-        raise BadFrame("the answer does not have exactly one output for each run")
+        raise BadFrame("the reply does not have exactly one output for each run")
     return outputs
 
 

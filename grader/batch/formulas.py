@@ -36,6 +36,6 @@ def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
         found: dict[str, Any] = workers.formula(request)
     except WorkerDied as died:
         if died.ours:
-            return Fault("broken", "the grader failed while it evaluated this formula; it needs review")
+            return Fault("broken", "the grader failed while it evaluated this formula; this answer needs review")
         return [Outcome(value={"problem": "this formula ended the process that evaluates it, twice"})]
     return [Outcome(value={"formula": raw[:LONGEST], **found})]

@@ -94,7 +94,7 @@ def penalised(
         deadline = due(module.deadline, module.id, extension or {})
         days = days_late(at.time, deadline, policy)
         if days and not costs(policy, at.source):
-            text = f"{_span(at.time - deadline)} late by {at.source}, which costs no points"
+            text = f"{_span(at.time - deadline)} late according to {at.source}; a time from this source costs no points"
             found[module.id] = plain.model_copy(update={"text": text})
             continue
         spent = _fewest(policy, days, min(days, free))
@@ -139,14 +139,14 @@ def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
 
 
 def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: float, source: str) -> str:
-    """Return a text such as ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
+    """Return a text such as ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time from submitted.csv)``."""
     free = f"{spent} late day{'' if spent == 1 else 's'} used" if spent else ""
     cost = ""
     if days:
         capped = policy.at_most_percent < days * policy.percent_per_day
         share = f"at most {tidy(policy.at_most_percent)} %" if capped else f"{days} x {tidy(policy.percent_per_day)} %"
         cost = f"{share} of {tidy(earned)} = {counted(_penalty(policy, days, earned), 'point')} off"
-    return f"handed in {_span(late)} late: {', '.join(filter(None, (free, cost)))} (time by {source})"
+    return f"handed in {_span(late)} late: {', '.join(filter(None, (free, cost)))} (time from {source})"
 
 
 def _span(late: timedelta) -> str:

@@ -100,7 +100,7 @@ class Overrides(Strict):
             if "/" in one.check and (one.student, one.exercise) in whole:
                 raise ValueError(
                     f"one line sets {one.student} {one.exercise} as a whole, "
-                    f"and another its check {one.check}; keep one line"
+                    f"and another line sets its check {one.check}; keep one line"
                 )
             seen.add(one.where)
         return listed

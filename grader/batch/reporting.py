@@ -84,7 +84,7 @@ def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
     """Return a line that says how many points were judged on the devices that ``devices`` names."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
-    return f"{devices}: judged {seen:g} of {counted(every, 'point')} on these devices"
+    return f"{devices}: {seen:g} of {counted(every, 'point')} could be judged on these devices"
 
 
 def total(points: Iterable[float]) -> float:

@@ -82,7 +82,7 @@ class Folder:
         self.unread: list[str] = []
         # Names of report files that belong to no report in the database.
         self.uncounted: list[str] = []
-        # Students with a new report, made now or by a killed run. Reports of earlier runs count until this run ends.
+        # Students with a new report, made now or by a killed run. ``finish`` replaces their earlier reports.
         self._due: set[str] = set()
         self._open = ExitStack()
 
@@ -249,7 +249,10 @@ def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
 
 def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     modules = ", ".join(dict.fromkeys(e.module for e in others))
-    return f"{modules}: graded in an earlier run, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+    return (
+        f"{modules}: an earlier run graded these exercises, "
+        f"with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+    )
 
 
 def on_file(folder: Path, student: str) -> Report | None:

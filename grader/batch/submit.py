@@ -54,7 +54,9 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
     ready = Ready(submission, report, missing(report))
     if all(r.task in ready.missing.get(e.exercise, []) for e in report.exercises for r in e.results):
         files = ", ".join(sorted({source.name for source in submission.sources.values()}))
-        raise CourseError(f"nothing is written yet in {work} ({files}); go to your work or pass --work FOLDER")
+        raise CourseError(
+            f"nothing is written yet in {work} ({files}); go to the folder with your work or pass --work FOLDER"
+        )
     return ready
 
 

@@ -78,7 +78,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    # Status or points must have changed. A different wording of the reason is not enough.
+    # Distrust stored results only if the status or the points changed, not if only the text of the reason changed.
     if changed and name in submission.sources:
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
@@ -189,7 +189,7 @@ def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: lis
         names = ", ".join(name for name, _ in found)
         return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"
     if found:
-        return f"{check!r} could be {', '.join(one for _, one in found)}: write more of it"
+        return f"{check!r} could be {', '.join(one for _, one in found)}: write more of the name"
     listed = f" in {exercise}; it has {', '.join(one for _, one in every)}" if exercise else ""
     return f"no check or question {check!r}{listed}"
 
@@ -224,4 +224,4 @@ def _asked(answer: Answered) -> Iterator[str]:
 
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
-    return f"{one.kind} over {one.over}: input {one.bytes} B, {one.sent} B sent, rounds {one.count} ({place})"
+    return f"{one.kind} over {one.over}: input {one.bytes} B, {one.sent} B sent, executions {one.count} ({place})"

@@ -133,7 +133,7 @@ class Children:
                     body = frame.get("body", {})
                     if body.get("started"):
                         started = True
-                    # Learner code may forge further messages "loaded". Only the first message counts.
+                    # Learner code may forge further messages "loaded", so use only the first.
                     elif body.get("loaded") and not loaded:
                         loaded = True
                         self._notes = self._notes or load_notes(body.get("faults"))

@@ -68,7 +68,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
     for path, place in done.saved.items():
         say(f"replaced exercises/{path}; your edited file is now {place}")
     for path in done.left:
-        say(f"kept, because it was edited: exercises/{path}")
+        say(f"exercises/{path} was edited, so it stays as it is")
     for path in unlisted:
         say(f"{path.as_posix()} is not listed in course.yaml, so it is not an exercise")
     if done.left:
@@ -80,7 +80,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
         out.print(f"{counted(len(done.changed), 'file')} changed", highlight=False)
     tell_unusable(done.unusable)
     if done.unusable:
-        say(f"{counted(len(done.unusable), 'exercise')} not usable: files that hold such an exercise stay as they were")
+        say(f"{counted(len(done.unusable), 'exercise')} cannot be used; files with such an exercise did not change")
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
@@ -240,7 +240,10 @@ def _row(name: str, counts: list[float]) -> str:
 
 def new(
     name: Annotated[
-        str, typer.Argument(help="MODULE/EXERCISE to start, such as 03_matmuls/c6_batched; for a new course: course")
+        str,
+        typer.Argument(
+            help="MODULE/EXERCISE to start, such as 03_matmuls/c6_batched; for a new course, the word course"
+        ),
     ],
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,

@@ -31,7 +31,7 @@ from grader.reports.untrusted import clean
 from grader.reports.wording import first_failure, is_begun, is_unfinished
 from grader.sandbox.tiers import environment
 
-WITH_SOLUTIONS = "Hidden checks and answers were judged as well: this course has its solutions."
+WITH_SOLUTIONS = "Hidden checks and answers were judged as well, because this course includes the solutions."
 
 
 def check_work(

@@ -49,7 +49,8 @@ from grader.sandbox.tiers import best_tier
 Profile = Annotated[
     str,
     typer.Option(
-        "--profile", help="which collectives overlap with compute: ideal, or those that overlap on a chip, such as v5e"
+        "--profile",
+        help="ideal: all collectives can overlap with compute; v5e or another chip: only those that can on it",
     ),
 ]
 Dims = Annotated[
@@ -74,9 +75,7 @@ def explain(
     processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
-    solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution's function, even if I wrote my own")
-    ] = False,
+    solution: Annotated[bool, typer.Option("--solution", help="use the solution's function instead of mine")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
@@ -124,7 +123,7 @@ def with_times(
     """Return the program's facts with two texts added: the TPU compiler's time and the learner's predicted times."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
-    # There may be predictions only for a learner's program, or if the course's folder has learners' exercises.
+    # A solution has predictions only if the course's folder also has the learners' exercises.
     if work is not None or not solution or (course.root / "exercises").is_dir():
         for predicted in wing.offered("predicted"):
             program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))
@@ -142,7 +141,7 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
     apart = apart_text((known.step, known.products, known.waiting), program.timeline) if program.timeline else ""
     parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
     parts += [
-        f"{under / every:.0%} of the {kind} time overlapped in the compiler's order"
+        f"{under / every:.0%} of the {kind} time is overlapped in the compiler's order"
         for kind, (under, every) in known.hidden.items()
         if every
     ]

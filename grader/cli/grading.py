@@ -89,7 +89,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
-        # The next run would take reports in the folder of submissions for submissions.
+        # If the reports were in the folder of submissions, the next run would grade them as submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
@@ -186,7 +186,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
-        notes.append(f"not on the roster, graded under the name of the submission: {a_few(strangers)}")
+        notes.append(f"these submissions are graded under their own names, which the roster lacks: {a_few(strangers)}")
     for note in notes:
         tell("note", note)
     return course.asked(only, ": nothing to grade")
@@ -218,7 +218,8 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
         if name in unusable:
             raise CourseError(
-                f"{folder.path} holds grades of {name}, which cannot be loaded; mend it or choose another --out"
+                f"{folder.path} holds grades of {name}, an exercise that cannot be loaded; "
+                "mend the exercise or choose another --out"
             )
     return unusable
 
@@ -250,12 +251,12 @@ def finish(
     if text := notes.untimed():
         tell("note", text)
     if missing:
-        tell("note", f"on the roster without a submission (0 in grades.csv): {a_few(missing)}")
+        tell("note", f"these students on the roster have no submission (0 in grades.csv): {a_few(missing)}")
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell(
             "note",
-            f"graded in an earlier run, but without a submission in this run's folders: {who}; "
+            f"these students were graded in an earlier run, but this run's folders lack their submissions: {who}; "
             f"to take a student out: shardlings drop {to} NAME",
         )
     return RunOutcome(summary, not_graded, broken)

@@ -69,7 +69,8 @@ def grade_assignment(options: AssignmentOptions) -> int:
             outside = f"these students did not submit through nbgrader's exchange: {a_few(done.no_secret)}"
             tell(
                 "note",
-                f"{outside}; release_feedback cannot reach them: send them feedback/STUDENT/{assignment}/ yourself",
+                f"{outside}; release_feedback cannot reach these students: "
+                f"send them feedback/STUDENT/{assignment}/ yourself",
             )
         needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
         print_attention(needed, out)

@@ -109,7 +109,7 @@ def adjustments(
         tell("note", note)
     extension = known.plain.extensions(modules) if known.plain else none
     if known.plain and known.plain.has_extensions and course.config.late is None:
-        tell("note", "the roster has extensions, but course.yaml has no late policy: they change nothing")
+        tell("note", "the roster has extensions, but course.yaml has no late policy, so the extensions change nothing")
     return Adjustments(course.config, read_overrides(to), extension, times)
 
 
@@ -133,8 +133,9 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if folder.uncounted:
         tell(
             "warning",
-            f"{folder.path}/reports has reports that are not in {folder.database.path.name} and do not count: "
-            f"{a_few(folder.uncounted)}; grade these students again, or move the files elsewhere",
+            f"{folder.path}/reports has reports that are not in {folder.database.path.name}, "
+            f"so the grader ignores them: {a_few(folder.uncounted)}; "
+            "grade these students again, or move the files elsewhere",
         )
     if quiet:
         return
@@ -143,7 +144,10 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if changes:
         say_changes(by_student(changes), dry=folder.dry)
     if changes and not folder.dry:
-        say(f"{folder.path}/changes.html and changes.csv record these changes; the new reports count now")
+        say(
+            f"{folder.path}/changes.html and changes.csv record these changes; "
+            "the new reports now replace the earlier ones"
+        )
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
@@ -239,5 +243,5 @@ class StaffNotes:
 
     def untimed(self) -> str:
         """Return a line that names students without submission times, who get no late penalty; '' if there are none."""
-        what = "no submission time is on file, so there is no late penalty"
+        what = "these students have no submission time on file, so they get no late penalty"
         return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

@@ -150,7 +150,7 @@ def export(
         extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
         known = roster_in(roster)
         if strangers := exports.write_canvas(exports.load(folder), path, extensions, known):
-            tell("note", f"not on the roster, so left out of the file: {a_few(strangers)}")
+            tell("note", f"these students are not on the roster, so the file lacks them: {a_few(strangers)}")
     elif to in (others := wing.exports()):
         path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
         found = course_at(course)

@@ -26,7 +26,8 @@ class Budget(float):
         if not (right > 0 and styles >= 1 and LEAST_RATIO * styles * right <= wrong < math.inf):
             raise ValueError(
                 f"between({right:g}, {wrong:g}): the amount of the wrong program must be at least "
-                f"{LEAST_RATIO:g} times that of right programs, {styles * right:g}; choose sizes where they differ more"
+                f"{LEAST_RATIO:g} times that of right programs, {styles * right:g}; "
+                "choose sizes where the two amounts differ more"
             )
         if at is not None and not styles * right <= at < wrong:
             raise ValueError(

@@ -48,7 +48,7 @@ class Cache:
         self._held = 0
         self._used: set[bytes] = set()  # Keys that were read today, while their entries still name an earlier day.
         self._today = int(time.time() // DAY)  # The day of use decides which entries are deleted first.
-        self._size = most  # An upper bound, until the first write adds up the sizes of all entries.
+        self._size = most  # Bytes of all entries; an upper bound until the first write adds them up.
         self._file: sqlite3.Connection | None = None
         self._open()
 

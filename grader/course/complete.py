@@ -32,9 +32,9 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
             raise CourseError(f"{exercise.id}: learners' code uses {name}, which is not defined")
         match binding[0]:
             case Statement(kind="import"):
-                how = "learners' code cannot import it"
+                how = "learners' code cannot import this name"
             case Statement(name=""):
-                how = f"assign it on a line of its own: {name} = ..."
+                how = f"assign this name on a line of its own: {name} = ..."
             case _:
                 how = kept
         raise CourseError(f"{place(exercise, binding[0])}: learners' code uses {name}; {how}")

@@ -173,7 +173,7 @@ def _first_problem(path: Path, text: str, model: type[BaseModel], error: Validat
     if problem["type"] == "extra_forbidden":
         message = f"no such field{nearest(str(problem['loc'][-1]), _known_fields(model, problem['loc']))}"
     if not problem["loc"] and problem["type"] == "model_type":
-        message = f"it should begin with a field, as in {next(iter(model.model_fields))}: ..."
+        message = f"write a field and its value, as in {next(iter(model.model_fields))}: ..."
     return f"{path}:{_line_of(text, problem['loc'])}: {field}: {message}"
 
 

@@ -45,7 +45,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
         return load_course(PACKAGED / "course.yaml")
     raise CourseError(
         f"no course.yaml in {here} or above; go to the course's folder, pass --course, "
-        "or start one: shardlings new course FOLDER"
+        "or start a course: shardlings new course FOLDER"
     )
 
 

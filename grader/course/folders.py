@@ -36,7 +36,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 def require_empty(folder: Path) -> None:
     """Raise CourseError unless the folder is new or empty."""
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
-        raise CourseError(f"{folder} exists and is not an empty folder; name a new one")
+        raise CourseError(f"{folder} exists and is not an empty folder; name a new folder")
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:

@@ -32,7 +32,7 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
         return words
     begun = [n for n in names if name and n.lower().startswith(typed)]
     if len(begun) > 1:
-        raise CourseError(f"{name!r} could be {', '.join(begun)}: write more of it")
+        raise CourseError(f"{name!r} could be {', '.join(begun)}: write more of the name")
     if not begun:
         raise CourseError(f"no {what} {name!r}{near(name, names) or _some(names)}")
     return begun
@@ -52,5 +52,5 @@ def only_one(name: str, names: Sequence[str], what: str) -> str:
     """
     found = meant_by(name, names, what)
     if len(found) > 1:
-        raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")
+        raise CourseError(f"{name!r} could be {', '.join(found)}: write more of the name")
     return found[0]

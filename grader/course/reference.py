@@ -31,7 +31,7 @@ def reference_source(
     body.append("".join(f"{name} = {value!r}\n" for name, value in answers.items()))
     code = "\n\n".join(body)
     text = f"{needed_imports(parts, used_by=code)}\n\n\n{code}"
-    expect_complete(exercise, text, kept="declare it in the exercise's own file")
+    expect_complete(exercise, text, kept="declare this name in the exercise's own file")
     return text
 
 

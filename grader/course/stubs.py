@@ -28,7 +28,7 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     doc = f'"""{quotable(exercise.statement)}\n\n{_commands(course, exercise)}\n"""\n'
     more = f"\n\n{commented(further(exercise))}" if exercise.further else ""
     text = f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
-    expect_complete(exercise, text, kept="learners need it in their file, so mark it as given")
+    expect_complete(exercise, text, kept="learners need this name in their file, so mark its definition as given")
     return text
 
 
@@ -69,7 +69,9 @@ def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
 
 def answer_line(question: Question) -> str:
     """Return the line for a learner's answer."""
-    todo = "the grader takes it" if isinstance(question.answer, Code) else "TODO: your answer"
+    todo = (
+        "do not change this line: the answer is your code" if isinstance(question.answer, Code) else "TODO: your answer"
+    )
     return f"{question.name} = None  # {todo}"
 
 

@@ -300,7 +300,7 @@ class Exercise(Asks):
             if isinstance(of_, Question):
                 if failing:
                     raise AuthorError(
-                        f"the misconception {fn.__name__} is of a question, which has no checks: leave out `fails`"
+                        f"the misconception {fn.__name__} is about a question, which has no checks: leave out `fails`"
                     )
                 declared.takes(fn.__name__, fn, of_.params)
             declared.takes_keywords_of(of_.fn, fn)
@@ -316,7 +316,7 @@ class Exercise(Asks):
         for name in failing:
             if of not in (asked := self.checks[name].tasks):
                 checked = " and ".join(task.name for task in asked)
-                raise AuthorError(f"the misconception {wrong} is of {of.name}, but {name} checks {checked}")
+                raise AuthorError(f"the misconception {wrong} is about {of.name}, but {name} checks {checked}")
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:

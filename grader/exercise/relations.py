@@ -22,7 +22,9 @@ def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
             )
         return (call,)
     if not isinstance(call, Call | list | tuple) or not call:
-        raise AuthorError(f"a check is of {declared.a(call)}, not of the result of exercise.call or exercise.cases")
+        raise AuthorError(
+            f"exercise.check is given {declared.a(call)}, not the result of exercise.call or exercise.cases"
+        )
     calls = declared.kinds("a check", call, Call, "what exercise.call returned")
     if len(set(map(id, calls))) < len(calls):
         raise AuthorError(f"a check names the same call of {calls[0].task.name} twice: name each once")

@@ -11,7 +11,7 @@ from grader.common.observation import Outcome, Seen
 from grader.expect.failure import Failure
 from grader.wire.frames import NOT_PLAIN, is_spec
 
-UNTOLD = "it is wrong for arguments that are not shown here"
+UNTOLD = "the function is wrong for arguments that are not shown here"
 SHOWN = 300  # longest value that a message shows, in characters
 
 
@@ -38,7 +38,9 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
         return
     args, got, want = wrong[0]
     call = ", ".join(f"{k}={show_value(v)}" for k, v in args.items())
-    problem = f"for {call} it {show_outcome(got)}, expected: it {show_outcome(want)}{_why(got, want, ints)}"
+    problem = (
+        f"for {call} the function {show_outcome(got)}, but the solution {show_outcome(want)}{_why(got, want, ints)}"
+    )
     if seen.public:
         raise Failure(problem, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
     raise Failure(UNTOLD, staff=f"in {len(wrong)} of {len(cases)} cases the function is wrong: {problem}")

@@ -120,7 +120,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
     if not np.isfinite(want).all():
         if got.step > 1:  # the reference was computed from the program's results of the previous step
             raise Failure("the results of the previous step lead to NaN or infinite values")
-        raise ValueError("the reference of this check is not finite")
+        raise ValueError("the reference's result in this check has NaN or infinite values")
     due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
     if due is None:
         raise ValueError("the arguments do not determine the dtype of the result; pass dtype='float32'")

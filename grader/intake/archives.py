@@ -67,7 +67,7 @@ class OpenArchive:
                 notes.append(f"{printable(inside)} in {shown} {why}")
             elif Path(inside).suffix.lower() in SUFFIXES:
                 if inside in files:
-                    notes.append(f"{printable(inside)} is in {shown} twice; the last one counts")
+                    notes.append(f"{printable(inside)} is in {shown} twice; the grader reads the last one")
                 files[inside] = number
             else:
                 inner += inside.lower().endswith(".zip")
@@ -76,7 +76,7 @@ class OpenArchive:
             notes.append(
                 f"{shown} holds {inner} {zips_were} not opened; "
                 "if it holds the submissions of a class, unpack it: "
-                f"unzip {shlex.quote(shown)} -d class, then grade class"
+                f"unzip {shlex.quote(shown)} -d class, then grade the folder class"
             )
         manifest = self._manifest()
         return Archive(

@@ -92,7 +92,7 @@ class _Zips:
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):
                 size = os.lstat(path).st_size
-                # The sizes of larger files do not count, because ``bytes_of`` refuses these files.
+                # Do not add the size of a file above this limit, because ``bytes_of`` refuses to read the file.
                 self._size += size if size <= limits.MAX_READ else 0
         return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
 

@@ -14,7 +14,7 @@ _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (
 _DELIMITERS = " _-.,+()"
 # Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
-# A path that has the name of a module, to judge by its form, such as 03_matmuls.ipynb.
+# A path that looks like a module's notebook or folder, such as 03_matmuls.ipynb.
 OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
 _OLD = {
     "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
@@ -106,7 +106,10 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 def looked_for(exercises: Mapping[str, str]) -> str:
     """Return the part of a message that lists the file names for which the grader looked."""
     modules = dict.fromkeys(exercises.values())
-    return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
+    return (
+        f"the grader looked for {a_few([f'{e}.py' for e in exercises], 3)}, "
+        f"or {a_few([f'{m}.ipynb' for m in modules], 3)}"
+    )
 
 
 def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:

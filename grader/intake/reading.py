@@ -155,7 +155,7 @@ def _work_in(
     if matched:
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:
-        notes.append(f"not named after an exercise and not graded: {a_few(strangers)}")
+        notes.append(f"these files are not named after an exercise, so they are not graded: {a_few(strangers)}")
     if not matched:
         notes.append(f"{NOTHING_TO_GRADE}: {looked_for(exercises)}")
     return matched

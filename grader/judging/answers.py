@@ -234,8 +234,8 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any
 
 BY_A_PERSON = "the staff reads this answer and gives its points"
 NOT_ANSWERED = "not answered yet"
-A_NUMBER = "this is the number of a known misconception"
-AN_ANSWER = "this is the answer of a known misconception"
+A_NUMBER = "a known misconception leads to this number"
+AN_ANSWER = "a known misconception leads to this answer"
 
 
 def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any) -> Result:
@@ -317,7 +317,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
     read = f"read as {kind.read_as(given)}"
     if misfit := kind.misfit(given):
         return result(status="failed", reason=misfit, actual=read)
-    return result(reason=f"{read}; judged after you submit", actual=read)
+    return result(reason=f"{read}; the answer is judged after you submit", actual=read)
 
 
 def wanted(

@@ -28,7 +28,7 @@ from grader.judging.seen import Answered, by_compiler, paired, seen_of
 WRONG_IN_SECRET = (
     "right on all public inputs, wrong on hidden inputs: look for code that fits only the public sizes or values"
 )
-BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
+BROKEN_IN_SECRET = "the grader failed on hidden inputs; this check needs review"
 MAX_SPANS = 1000  # A report shows no timeline with more bars than this.
 MAX_ROUTES = 2  # A report shows at most this many routes, and this many pipelines; ``explain`` shows all.
 DRAWN_ONCE = ("timeline", "rounds", "ticks")

@@ -25,9 +25,11 @@ NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
-WINDOW = 3  # Largest change of a size by a window. For example, a window of 4 has T - 3 positions in T elements.
+WINDOW = 3  # A window may change a dimension's size by at most this number: a window of 4 has T - 3 positions in T.
 MAX_SUMMED = 12  # ``sums`` has a pair for each subset of the arguments, so it uses at most this many arguments.
-MOST_LOST = Fraction(1, 2)  # Largest fraction of an array that a program with parts of fixed size may leave out.
+# The judged program may read a larger fraction of an array than the timed program, for example if both read the first 8
+# rows. The differences of these fractions, added up over the program, may be at most MOST_LOST.
+MOST_LOST = Fraction(1, 2)
 TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # Negative padding cuts an array.
 
 
@@ -83,7 +85,7 @@ class _Matching:
                 return self.differ(one, two, what)
         if len(small) != len(large) and one is not None and two is not None:
             return self.differ(
-                one, two, f"the number of operations is {len(large)}, in the judged program {len(small)}"
+                one, two, f"the number of operations is {len(large)} where the judged program has {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("the timed program returns the results of other operations than the judged program")
@@ -103,10 +105,10 @@ class _Matching:
             return f"{_of(two, self.large)} works on other values than in the judged program"
         for name in ("precision", "direction", "manual"):
             if (timed := getattr(two, name)) != (judged := getattr(one, name)):
-                return f"{two.name} has {name} {timed}, in the judged program {judged}"
+                return f"{two.name} has {name} {timed} where the judged program has {judged}"
         dtypes = [[program.values[v].dtype for v in op.results] for op, program in self.both(one, two)]
         if dtypes[0] != dtypes[1]:
-            return f"{two.name} returns {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
+            return f"{two.name} returns {', '.join(dtypes[1])} where the judged program returns {', '.join(dtypes[0])}"
         return self.communication(one, two)
 
     def both(self, one: Operation, two: Operation) -> Sequence[tuple[Operation, Operations]]:
@@ -202,7 +204,9 @@ class _Matching:
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
-            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+            return (
+                f"the loop has {two.rounds} rounds where the judged program has {one.rounds}{self.due(one.rounds or 0)}"
+            )
         if one.name in ("slice", "pad"):
             return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
         for a, b in zip(_numbers(one), _numbers(two), strict=True):
@@ -277,7 +281,7 @@ class _Matching:
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
                 timed, judged = len(self.large.values[y].shape), len(self.small.values[x].shape)
-                return f"the rank of {two.name}'s result is {timed}, in the judged program {judged}"
+                return f"the rank of {two.name}'s result is {timed} where the judged program has {judged}"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]
@@ -378,7 +382,7 @@ def _differing(one: str, two: str) -> str:
     """Return a text with the values, in both operations, of the first attribute that differs."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
-            return f"{b[:60] or 'another value'}, in the judged program {a[:60] or 'another value'}"
+            return f"{b[:60] or 'another value'} where the judged program has {a[:60] or 'another value'}"
     return "its attributes differ"
 
 

@@ -21,7 +21,7 @@ class NotInstalled(ImportError):
     """Raised if learner code uses a missing module. ``module``: the module's name. ``line``: the line of its import."""
 
     def __init__(self, module: str, line: int) -> None:
-        super().__init__(f"{module} is not installed where this is graded; line {line} imports it")
+        super().__init__(f"{module} is not installed where your submission is graded; line {line} imports it")
         self.module, self.line = module, line
 
 

@@ -135,7 +135,7 @@ def settled(
     Raises ValueDependent.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # one line calls both traces, because a program records its callers' lines
+    for sign in (1, -1):  # both traces start at one line, because a program contains the lines of its callers
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:

@@ -186,7 +186,7 @@ def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...
     width = 2 * reach / (2 * _STEPS)
     bars: dict[int, Counter[_Given]] = defaultdict(Counter)
     for given, at in placed:
-        # The middle bar counts exactly the right answers, even if the question accepts a wide range.
+        # The middle bar has all right answers and no wrong answer, even if the question accepts a wide range.
         nearest = round(at / width) or (1 if at > 0 else -1)
         bars[0 if given.right else nearest][given] += group[given]
     return tuple(_bar(k, width, bars[k], marks) for k in range(-_STEPS, _STEPS + 1))

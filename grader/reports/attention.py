@@ -102,7 +102,7 @@ def ended_xla(report: Report) -> str:
     The reason proves no attack, because honest code can make XLA end the process.
     """
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
-    return f"{ENDED} while it ran {', '.join(names)}: check whether the code is honest" if names else ""
+    return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""
 
 
 def _whats_pending(report: Report) -> str:

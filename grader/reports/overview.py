@@ -29,7 +29,7 @@ def print_overview(report: Report, titles: Mapping[str, str], console: Console) 
         exercises = [e for e in shown.exercises if e.module == module]
         if exercises:
             _print_module(paper, f"{module} {title}", exercises)
-    for note in shown.notes[:NOTES]:  # a note may explain why an exercise counts as not begun
+    for note in shown.notes[:NOTES]:  # a note may explain why an exercise is shown as not begun
         paper.line(paper.text(f"note: {note}", "italic"))
     begun = [e for e in shown.exercises if is_begun(e)]
     done = sum(first_failure(e) is None for e in begun)

@@ -22,7 +22,7 @@ def profiles_text(one: Timeline, other: Timeline) -> str:
     ideal, chip = sorted((one, other), key=lambda line: line.profile != CHECKED)
     if ideal.step == chip.step:
         return ""
-    apart = f"{show_time(ideal.step)} if every collective can overlap (ideal, as in checks)"
+    apart = f"the step takes {show_time(ideal.step)} if every collective can overlap (as checks assume)"
     return f"{apart}, {show_time(chip.step)} on {chip.profile}, where the core waits for {' and '.join(waits(chip))}"
 
 

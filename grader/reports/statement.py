@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-BESIDE = 3  # terminal columns of the borders and padding of a table column
+BESIDE = 3  # width of the border and padding beside each column of a table, in characters
 
 
 class WholeTable(TableElement):

@@ -124,7 +124,7 @@ def compiled_for(
     try:
         return compile_(lowered)
     except Exception as error:  # each pass of XLA raises its own type of error
-        raise CannotRun(reason("XLA cannot compile it", error)) from error
+        raise CannotRun(reason("XLA cannot compile the program", error)) from error
 
 
 def quickly(lowered: Any) -> Any:

@@ -183,7 +183,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     except CannotRun as error:
         return fault("compile", str(error)), []
     except jax.errors.JaxRuntimeError as error:
-        return fault("compile", reason("XLA cannot run it", error)), []
+        return fault("compile", reason("XLA cannot run the program", error)), []
     return {"seconds": seconds}, []
 
 
@@ -226,8 +226,8 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     if len(collectives) > MAX_COLLECTIVES:
         raise ProgramRefused(
-            f"the program has more than {MAX_COLLECTIVES:,} collectives, counted again for each call of a function; "
-            "use lax.fori_loop or lax.scan"
+            f"the program has more than {MAX_COLLECTIVES:,} collectives "
+            "(those of a function are counted for each call); use lax.fori_loop or lax.scan"
         )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
@@ -283,7 +283,7 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
             try:
                 out = jax.block_until_ready(compiled.call(*placed))
             except Exception as error:  # XLA and its runtime raise many types of errors
-                raise CannotRun(reason("XLA cannot run it", error)) from error
+                raise CannotRun(reason("XLA cannot run the program", error)) from error
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
                 arguments = steps.arguments_after(out, fresh, count)

@@ -197,7 +197,7 @@ class _FactsReader:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise ProgramRefused(
-                "the program has too many operations, counted again for each call of a function; "
+                "the program has too many operations (those of a function are counted for each call); "
                 "use lax.fori_loop or lax.scan"
             )
         if kind_of(op):

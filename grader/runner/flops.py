@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from grader.common.intervals import NOTHING, UNKNOWN, Interval
 
-# Operations that count once for each element of the result.
+# Operations that cost one FLOP for each element of the result.
 ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
@@ -40,14 +40,15 @@ NONE = {
 }  # fmt: skip
 
 
-# Operations on bits. With many of them a program can add and multiply numbers, so they count as arithmetic if an
-# operand depends on an argument of the program.
+# Operations on bits. With many of them a program can add and multiply numbers, so the grader treats them as arithmetic
+# if an operand depends on an argument of the program.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
 # Operations that choose values, and the positions of the operands that decide the choice. If one of these operands
-# depends on an argument of the program, the operation counts as arithmetic. Otherwise it only moves values.
+# depends on an argument of the program, the grader treats the operation as arithmetic. Otherwise the
+# operation only moves values.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),

@@ -86,7 +86,9 @@ class _Walk:
         for one in self.computations.get(name, []):
             self.steps += 1
             if self.steps > MAX_STEPS:
-                raise ProgramRefused("the compiled program has too many instructions, counted again for each call")
+                raise ProgramRefused(
+                    "the compiled program has too many instructions (those of a function are counted for each call)"
+                )
             opcode = one.opcode.replace("-", "_")
             calls = list(self.calls(one, opcode, shapes)) if one.calls else []
             data = _data_of(one, opcode, given, known, bool(calls)) if self.costed else 0
@@ -106,7 +108,9 @@ class _Walk:
             case, self.cases = self.cases, self.cases + 1
             for number, called in enumerate(branches):
                 yield called, Interval.of(1), ((case, number, len(branches)),)
-        elif one.opcode.removesuffix("-start") not in KINDS:  # arithmetic inside a collective does not count
+        elif (
+            one.opcode.removesuffix("-start") not in KINDS
+        ):  # leave out arithmetic inside a collective, such as the sum of an all-reduce
             often = applied(one, opcode, named)
             called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
             yield from ((c, often, ()) for c in called)

@@ -32,7 +32,10 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # Their blocks cannot use values from outside.
+SHUT_OFF = {
+    "sdy.manual_computation",
+    "sdy.named_computation",
+}  # Blocks in these operations cannot use values from outside.
 SALTS = 3  # How many sets of replacement values to try at most, until a result changes by more than LARGEST_BOUND.
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
@@ -108,7 +111,7 @@ def _run(
         try:
             out = jax.block_until_ready(compiled.call(*placed))
         except Exception as error:  # XLA and its runtime raise many types of errors
-            raise compiling.CannotRun(compiling.reason("XLA cannot run it", error)) from error
+            raise compiling.CannotRun(compiling.reason("XLA cannot run the program", error)) from error
         found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
         if step + 1 < steps.count:
             arguments = steps.arguments_after(out, fresh, count)
@@ -330,7 +333,7 @@ class PoisonedModule:
         """Copy the function in the StableHLO module ``text`` into this module, if not done. Return its new name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # lives until its function is copied
+            lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied
             (main,) = lowered.body.operations
             main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -35,7 +35,7 @@ from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# An attribute with a dialect's name before a dot is an annotation. Of these, only this one matters to the compiler.
+# An attribute with a dialect's name before a dot is an annotation. The compiler uses only this annotation.
 NOTES = {"sdy.sharding"}
 # Attributes that MLIR's classes of operations define, but that have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}

@@ -39,7 +39,7 @@ def _made() -> str:
         path = os.path.join(folder, LOCK)
         lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}-new", path)  # only now, so that a file named LOCK is never unlocked while its process lives
+        os.rename(f"{path}-new", path)  # renamed after locking: a file named LOCK is unlocked only if its process ended
     return folder
 
 

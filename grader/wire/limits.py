@@ -57,12 +57,14 @@ MAX_RESTARTS = 8  # Number of child processes for one submission; a new child re
 MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. MAX_ANSWER stops even larger programs earlier.
 MAX_PROGRAM_TEXT = 16 * MIB  # Characters of a program in canonical form.
 MAX_OPS = 20_000
-MAX_STEPS = 200_000  # Operations of a program, or of the compiled program, counted again for each call of a function.
+MAX_STEPS = 200_000  # Operations of a program or compiled program. Each call adds its function's operations.
 MAX_NESTED = 200  # Levels of nested regions or calls. Python's recursion limit allows about three times as many.
 MAX_RESULTS = 64
 MAX_ARRAY = 1024 * MIB
 MAX_PAPER_ARRAY = 1 << 45  # Bytes of an array in a program that is read and never compiled.
-MAX_COLLECTIVES = 4_000  # Collectives after inlining every call. Facts about more would not fit into an answer.
+MAX_COLLECTIVES = (
+    4_000  # Collectives after inlining every call. Facts about more collectives would not fit into an answer.
+)
 # Bytes of arguments, results and temporaries on all devices together. This is well below the least ``memory_mib`` of a
 # course.
 MAX_MEMORY = 512 * MIB

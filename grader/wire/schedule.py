@@ -17,7 +17,7 @@ from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
-MAX_INSTRUCTIONS = 20_000  # largest number of instructions; those in a loop count only once
+MAX_INSTRUCTIONS = 20_000  # largest number of instructions; each instruction in a loop is counted only once
 MAX_LEVELS = 16
 
 

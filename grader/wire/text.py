@@ -36,7 +36,9 @@ def describe_load(fault: dict[str, Any]) -> str:
     """Say why the run of a learner's cell or file stopped: ``cell 3 stopped at line 2: NameError: ...``."""
     at = f" at line {fault['line']}" if fault["line"] else ""
     if fault.get("kind") == "absent":
-        return f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where this is graded"
+        return (
+            f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where your submission is graded"
+        )
     return f"{fault['chunk']} stopped{at}: {fault['message']}"
 
 

@@ -18,9 +18,9 @@ def problems(exercise: Exercise, statement: str = "") -> list[str]:
     ("text", "told"),
     [
         ("{{ I }} on {{ X }}?", []),
-        ("{{ I }} on {X}?", ["learners read the same text for X=4 and for X=8, but the keys differ (8 MiB and 4 MiB): write {{ X }} into the text"]),
+        ("{{ I }} on {X}?", ["learners read the same text for X=4 and for X=8, but the right answers differ (8 MiB and 4 MiB): write {{ X }} into the text"]),
         ("{{ I * X }}?", []),  # I * X differs between the draws
-        ("How many?", ["learners read the same text for X=4 and for X=8, but the keys differ (8 MiB and 4 MiB): write {{ X }} into the text"]),
+        ("How many?", ["learners read the same text for X=4 and for X=8, but the right answers differ (8 MiB and 4 MiB): write {{ X }} into the text"]),
     ],
 )  # fmt: skip
 def test_a_parameter_that_changes_the_key_must_appear_in_the_text(text: str, told: list[str]) -> None:

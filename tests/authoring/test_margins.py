@@ -114,7 +114,7 @@ def sent_on(a, *, mesh):
 
 
 '''
-MEND = "add a misconception that does, or choose sizes where one does"
+MEND = "add such a misconception, or choose sizes where an existing misconception does so"
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
 
@@ -151,7 +151,7 @@ def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> N
 
 def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None:
     found = problems("1.5 * whole", MISCONCEPTION)
-    told = "write its memory budget as between(right, wrong), with the least that right programs need and the least that wrong programs need"
+    told = "write the memory budget as between(right, wrong), with the least that right programs need and the least that wrong programs need"
     assert found[0] == f"memory on (x=4) with I=8, J=3: {told}"
     assert len(found) == 4 and all(problem.endswith(told) for problem in found)  # 2 meshes times 2 sets of sizes
 
@@ -181,7 +181,7 @@ def test_a_budget_that_no_misconception_exceeds_is_reported(problems: Problems) 
     found = problems("between(whole, 2 * whole)")
     assert (
         found[0]
-        == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B: add one, or choose sizes where one does"
+        == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B: add such a misconception, or choose sizes where one goes beyond it"
     )
     assert len(found) == 4
 
@@ -191,7 +191,7 @@ def test_sizes_at_which_right_and_wrong_programs_cost_alike_are_reported(problem
     assert found[0].startswith(
         "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
     )
-    assert "choose sizes where they differ more" in found[0]
+    assert "choose sizes where the two amounts differ more" in found[0]
 
 
 def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) -> None:
@@ -235,7 +235,7 @@ def test_a_wrong_program_within_the_budget_is_reported(declared: Problems) -> No
     found = declared(SENT, SENT_TWICE, BUDGET="between(needed, 5 * needed)")
     assert "the misconception sent_with_a_copy fails nothing, but fails= names sent" in found
     assert (
-        "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add one, or choose sizes where one does"
+        "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add such a misconception, or choose sizes where one goes beyond it"
         in found
     )
 

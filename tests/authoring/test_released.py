@@ -84,7 +84,7 @@ def test_a_name_that_learners_need_and_do_not_get_is_reported(
     workers: Workers, tmp_path: Path, was: str, becomes: str, name: str
 ) -> None:
     course = made_up(tmp_path, was, becomes)
-    told = rf"x1_gather.py:\d+: learners' code uses {name}; assign it on a line of its own: {name} = \.\.\.$"
+    told = rf"x1_gather.py:\d+: learners' code uses {name}; assign this name on a line of its own: {name} = \.\.\.$"
     with pytest.raises(CourseError, match=told):
         problems(course, workers)
 

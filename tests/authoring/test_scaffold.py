@@ -184,7 +184,7 @@ def test_a_new_course_is_refused_where_files_exist(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(scaffold.ScaffoldError) as error:
             scaffold.new_course(place)
-        assert str(error.value) == f"{place} exists and is not an empty folder; name a new one"
+        assert str(error.value) == f"{place} exists and is not an empty folder; name a new folder"
     assert files_in(tmp_path) == {"notes.txt"}
 
 

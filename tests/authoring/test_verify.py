@@ -157,7 +157,7 @@ def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -
     passed, failed = Result(status="passed", earned=1, **about), shown
     assert list(verify.public_problems(misconception, shown, failed)) == []
     assert list(verify.public_problems(misconception, shown, passed)) == [
-        "the misconception zeroed fails value on public inputs and passes it when graded"
+        "the misconception zeroed fails value on public inputs but passes this check with hidden inputs"
     ]
 
 

@@ -102,11 +102,11 @@ def test_a_first_grading_is_no_change() -> None:
 def test_an_exercise_that_becomes_a_bonus_is_reported() -> None:
     """The points are equal, but the percentage differs."""
     plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
-    assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: now counts as a bonus"
-    assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: no longer counts as a bonus"
+    assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: an exercise is now a bonus"
+    assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: an exercise is no longer a bonus"
     assert lines(plain, bonus)[1:] == [
-        "alice: bonus 0 -> 2 of 2: now counts as a bonus",
-        "alice: score 2 -> 0 of 0: now counts as a bonus",
+        "alice: bonus 0 -> 2 of 2: an exercise is now a bonus",
+        "alice: score 2 -> 0 of 0: an exercise is now a bonus",
     ]
     # The old report's points do not add up, as in reports of old versions, which do not mark bonus exercises.
     assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []
@@ -136,7 +136,7 @@ def test_changes_of_points_by_hand_and_penalties_give_their_reasons() -> None:
     late = Adjustments(
         LATE, times={"alice": {"03_matmuls": Handed(datetime(2026, 11, 2, tzinfo=UTC), "submitted.csv")}}
     )
-    words = "handed in 24 h late: 1 x 10 % of 2 = 0.2 points off (time by submitted.csv)"
+    words = "handed in 24 h late: 1 x 10 % of 2 = 0.2 points off (time from submitted.csv)"
     assert lines(one(PASSED), late(one(PASSED), None)) == [
         f"alice: late 03_matmuls 0 -> -0.2 of 0: no penalty -> {words}",
         f"alice: score 2 -> 1.8 of 2: no penalty -> {words}",

@@ -48,9 +48,9 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (
-        "submitted.csv gives no time for some submissions, so the grader uses the file's date in 1 case. Students can set such "
-        "times, and copying changes them. In this course, being late by such times costs no points. To take points for lateness, write submitted.csv "
-        "(student,time) into the folder of submissions"
+        "submitted.csv gives no time for some submissions, so the grader uses the file's date in 1 case. Students can set these "
+        "times, and copying files changes them. In this course, a submission that is late by one of these times loses no points. "
+        "For late penalties by your own record of times, write submitted.csv, with the columns student and time, into the folder of submissions"
     )
 
 

@@ -41,7 +41,10 @@ def one(late: timedelta, earned: float, of: LatePolicy | None, extension: str = 
 def test_a_time_that_students_can_set_is_shown_and_costs_no_points(source: str) -> None:
     times = {"00_m": Handed(DUE + 26 * HOUR, source), "01_m": Handed(DUE + timedelta(days=9), STATED)}
     first, second = penalised(policy(free_days=1), MODULES, {"00_m": 8.5, "01_m": 10}, times)
-    assert (first.penalty, first.text) == (0, f"26 h late by {source}, which costs no points")
+    assert (first.penalty, first.text) == (
+        0,
+        f"26 h late according to {source}; a time from this source costs no points",
+    )
     # The first module's time, which students can set, did not use up the free late day.
     assert second.penalty == 1 and "1 late day used" in second.text
 
@@ -49,7 +52,7 @@ def test_a_time_that_students_can_set_is_shown_and_costs_no_points(source: str) 
 def test_file_dates_cost_points_only_if_the_policy_says_so() -> None:
     times = {"00_m": Handed(DUE + 26 * HOUR, DATED)}
     (found,) = penalised(policy(trust="file-dates"), MODULES, {"00_m": 8.5}, times)
-    assert found.penalty == 1.7 and found.text.endswith("= 1.7 points off (time by the file's date)")
+    assert found.penalty == 1.7 and found.text.endswith("= 1.7 points off (time from the file's date)")
     with pytest.raises(ValueError, match="'record' or 'file-dates'"):
         policy(trust="dates")
 
@@ -59,15 +62,15 @@ def test_file_dates_cost_points_only_if_the_policy_says_so() -> None:
     [
         (-HOUR, {}, 0, ""),
         (0 * HOUR, {}, 0, ""),
-        (26 * HOUR, {}, 1.7, "handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)"),
+        (26 * HOUR, {}, 1.7, "handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time from submitted.csv)"),
         (HOUR / 4, {"grace_minutes": 15}, 0, ""),
-        (HOUR / 2, {"grace_minutes": 15}, 0.85, "handed in 30 min late: 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
-        (24 * HOUR + HOUR / 4, {"grace_minutes": 15}, 0.85, "handed in 24 h 15 min late: 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
-        (24 * 9 * HOUR, {"at_most_percent": 50}, 4.25, "handed in 216 h late: at most 50 % of 8.5 = 4.25 points off (time by submitted.csv)"),
-        (24 * 99 * HOUR, {}, 8.5, "handed in 2376 h late: at most 100 % of 8.5 = 8.5 points off (time by submitted.csv)"),
-        (HOUR, {"percent_per_day": 100 / 8.5}, 1, "handed in 1 h late: 1 x 11.7647 % of 8.5 = 1 point off (time by submitted.csv)"),
-        (26 * HOUR, {"free_days": 1}, 0.85, "handed in 26 h late: 1 late day used, 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
-        (26 * HOUR, {"free_days": 5}, 0, "handed in 26 h late: 2 late days used (time by submitted.csv)"),
+        (HOUR / 2, {"grace_minutes": 15}, 0.85, "handed in 30 min late: 1 x 10 % of 8.5 = 0.85 points off (time from submitted.csv)"),
+        (24 * HOUR + HOUR / 4, {"grace_minutes": 15}, 0.85, "handed in 24 h 15 min late: 1 x 10 % of 8.5 = 0.85 points off (time from submitted.csv)"),
+        (24 * 9 * HOUR, {"at_most_percent": 50}, 4.25, "handed in 216 h late: at most 50 % of 8.5 = 4.25 points off (time from submitted.csv)"),
+        (24 * 99 * HOUR, {}, 8.5, "handed in 2376 h late: at most 100 % of 8.5 = 8.5 points off (time from submitted.csv)"),
+        (HOUR, {"percent_per_day": 100 / 8.5}, 1, "handed in 1 h late: 1 x 11.7647 % of 8.5 = 1 point off (time from submitted.csv)"),
+        (26 * HOUR, {"free_days": 1}, 0.85, "handed in 26 h late: 1 late day used, 1 x 10 % of 8.5 = 0.85 points off (time from submitted.csv)"),
+        (26 * HOUR, {"free_days": 5}, 0, "handed in 26 h late: 2 late days used (time from submitted.csv)"),
     ],
 )  # fmt: skip
 def test_each_begun_day_late_costs_a_share_of_the_earned_points(late, changes, penalty, text) -> None:

@@ -98,7 +98,7 @@ def test_an_ambiguous_short_name_gives_no_points_and_lists_the_checks() -> None:
     plain = graded(0, 2)
     assert laid_over(plain, override("c3/check")) == (
         plain,
-        ["alice c3/check: 'check' could be check0, check1: write more of it; the line does nothing"],
+        ["alice c3/check: 'check' could be check0, check1: write more of the name; the line does nothing"],
     )
 
 
@@ -164,11 +164,11 @@ def test_overrides_yaml_is_read_and_may_be_missing(tmp_path: Path) -> None:
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),
         ("overrides:\n" + LINE + LINE, r"overrides\.yaml:1: overrides: a c3/v appears twice; keep one"),
-        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"one line sets a c3 as a whole, and another its check c3/v; keep one line"),
+        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"one line sets a c3 as a whole, and another line sets its check c3/v; keep one line"),
         ("overrides:\n" + LINE + "overrides:\n" + LINE, r"overrides\.yaml:3: overrides appears twice; keep one"),
         ("overrides:\n" + LINE.replace("points: 1", "points: 1, points: 2"), r"overrides\.yaml:2: points appears twice"),
         ("overrides: &a\n  - *a\n", r"overrides\.yaml:"),
-        ("- a\n", r"overrides\.yaml:1: the file: it should begin with a field, as in overrides: \.\.\."),
+        ("- a\n", r"overrides\.yaml:1: the file: write a field and its value, as in overrides: \.\.\."),
         ("a: [", r"overrides\.yaml:\d: not YAML"),
     ],
 )  # fmt: skip

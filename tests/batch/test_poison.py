@@ -111,7 +111,9 @@ def test_unreadable_answers_about_changes_are_the_graders_fault() -> None:
 
 
 def test_a_program_that_xla_compiles_only_unchanged_is_not_refused() -> None:
-    found = poisoned(Says({"fault": {"kind": "compile", "message": "XLA cannot compile it"}})).matter(COLLECTIVES)
+    found = poisoned(Says({"fault": {"kind": "compile", "message": "XLA cannot compile the program"}})).matter(
+        COLLECTIVES
+    )
     assert found == [True, True, True]
 
 

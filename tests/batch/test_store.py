@@ -211,7 +211,7 @@ def test_a_module_graded_with_other_versions_is_noted(tmp_path: Path, two: Cours
     with Folder(tmp_path / "out", two) as folder:
         counted(folder, part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
         whole = folder.keep(part_of("ada", two, "x1_gather").model_copy(update={"versions": {"jax": "0.2"}}))
-    assert whole.notes == ["02_more: graded in an earlier run, with jax 0.1"]
+    assert whole.notes == ["02_more: an earlier run graded these exercises, with jax 0.1"]
 
 
 def test_an_assignment_is_graded_if_it_is_due_or_handed_in(two: Course) -> None:

@@ -91,7 +91,7 @@ def test_the_zip_leaves_out_other_modules_without_a_note(grader: Grader, work: P
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    looked = rf"no file for 03_matmuls in .*: looked for {C1}\.py, 03_matmuls\.ipynb and similar names; go to your work"
+    looked = rf"no file for 03_matmuls in .*: the grader looked for {C1}\.py, 03_matmuls\.ipynb and similar names; go to the folder with your work"
     with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 
@@ -111,7 +111,9 @@ def test_an_unreadable_notebook_is_reported_by_submit_check_and_explain(
 
 def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
     """Otherwise students who fetched a module and are in the wrong folder would read that all is done."""
-    with pytest.raises(CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to your work or pass"):
+    with pytest.raises(
+        CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to the folder with your work or pass"
+    ):
         submit.prepare(course, MODULE, course.root / "exercises", "ada", grader)
 
 

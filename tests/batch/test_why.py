@@ -141,7 +141,7 @@ def test_an_unknown_check_is_reported_with_the_known_ones(course: Course) -> Non
 def test_a_prefix_selects_a_check_as_in_overrides(course: Course) -> None:
     assert find_check(course, f"{NAME}/val") == (NAME, "value")
     assert find_check(course, f"{NAME}/gather") == (NAME, "gather_time")
-    with pytest.raises(CourseError, match="'' could be value, traffic, gather_time: write more of it"):
+    with pytest.raises(CourseError, match="'' could be value, traffic, gather_time: write more of the name"):
         find_check(course, f"{NAME}/")
     with pytest.raises(CourseError, match="no check or question 'val'"):
         find_check(course, "val")

@@ -179,7 +179,7 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert other == Fault("timeout", "not run: a of this exercise did not finish within 1 s")
 
 
-IDLE = "2 s of idle time (the limit once an exercise has reached its time limit)"
+IDLE = "2 s of idle time (the limit after an exercise of this submission exceeded its time limit)"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 
@@ -330,7 +330,9 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     ],
 )
 def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert replies.plain_values(ask, body) == Fault("refused", "the answer has the wrong kind")
+    assert replies.plain_values(ask, body) == Fault(
+        "refused", "the reply of the process that runs the submission has the wrong kind"
+    )
 
 
 def test_a_fault_from_a_child_keeps_plain_fields_and_is_never_broken() -> None:

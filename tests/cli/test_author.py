@@ -38,7 +38,7 @@ def test_new_course_prints_the_next_command(tmp_path: Path) -> None:
     done = shardlings("new", "course", ".", cwd=tmp_path / "empty")
     assert done.stdout == "wrote a course to .; next: shardlings build && shardlings verify\n"
     line = one_line(shardlings("new", "course", "own", cwd=tmp_path))
-    assert line == "shardlings: own exists and is not an empty folder; name a new one"
+    assert line == "shardlings: own exists and is not an empty folder; name a new folder"
     line = one_line(shardlings("new", "course", cwd=tmp_path))
     assert line == "shardlings: name a folder for the course: shardlings new course FOLDER"
     line = one_line(shardlings("new", "01_a/b", "own", cwd=tmp_path))
@@ -82,7 +82,7 @@ def test_build_writes_usable_exercises_and_reports_the_others(with_bad: Path) ->
     done = shardlings("build", cwd=with_bad)
     assert done.returncode == 2 and done.stderr == f"shardlings: {bad_line(with_bad)}\n"
     assert "exercises/01_gather/x1_gather.py\n" in done.stdout
-    assert done.stdout.endswith("1 exercise not usable: files that hold such an exercise stay as they were\n")
+    assert done.stdout.endswith("1 exercise cannot be used; files with such an exercise did not change\n")
 
 
 QUESTION = EXERCISE[EXERCISE.index("@exercise.number") :]

@@ -182,7 +182,7 @@ def test_grade_refuses_a_folder_with_grades_of_an_unusable_exercise(with_bad: Pa
     assert refused.returncode == 2 and refused.stdout == ""
     assert refused.stderr.splitlines() == [
         f"note: {bad_line(with_bad)}",
-        "shardlings: graded holds grades of x2_bad, which cannot be loaded; mend it or choose another --out",
+        "shardlings: graded holds grades of x2_bad, an exercise that cannot be loaded; mend the exercise or choose another --out",
     ]
     assert before == {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}
 

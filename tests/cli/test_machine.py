@@ -76,7 +76,7 @@ def test_doctor_reports_solutions_that_lose_points(tmp_path: Path) -> None:
     line = graded_right(course, "none")
     assert not line.ok and line.needed
     assert line.detail.startswith(
-        "the canary failed: the reference of x1_gather gets 1 of 3 points on this machine (value: "
+        "the test with the course's solutions failed: the reference of x1_gather gets 1 of 3 points on this machine (value: "
     )
 
 

@@ -57,8 +57,8 @@ def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: 
     for words in (["submit", "03_matmuls", "--student", "ada"], ["check", "c3"], ["check"]):
         done = CliRunner().invoke(cli.app, words)
         assert isinstance(done.exception, CourseError), done.output
-        assert f" in {tmp_path}: looked for " in str(done.exception)
-        assert "go to your work or pass --work FOLDER" in str(done.exception)
+        assert f" in {tmp_path}: the grader looked for " in str(done.exception)
+        assert "go to the folder with your work or pass --work FOLDER" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
     for words in (["list"], ["show", "c3"]):
         done = CliRunner().invoke(cli.app, words)
@@ -93,7 +93,7 @@ def test_commands_of_staff_and_authors_do_not_use_the_packaged_course(
     done = CliRunner().invoke(cli.app, words)
     assert str(done.exception) == (
         f"no course.yaml in {tmp_path} or above; go to the course's folder, pass --course, "
-        "or start one: shardlings new course FOLDER"
+        "or start a course: shardlings new course FOLDER"
     )
     assert list(tmp_path.iterdir()) == []
 

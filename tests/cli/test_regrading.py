@@ -53,7 +53,7 @@ def test_absent_separates_students_without_files_from_those_set_aside(tmp_path: 
 def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
     assert done.returncode == 0, done.stderr
-    assert "on the roster without a submission (0 in grades.csv): zoe" in done.stderr
+    assert "these students on the roster have no submission (0 in grades.csv): zoe" in done.stderr
     first = grades(term)
     full, of = float(first["Ada"]["earned"]), first["Ada"]["points"]
     assert [float(first[who]["earned"]) for who in ("Ada", "bob", "eve", "zoe")] == [
@@ -74,7 +74,7 @@ def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Pa
     said = f"bob: {0.8 * full:g} -> 0.8 of {of} ({round(0.8 - 0.8 * full, 6):g})"
     assert "changes on file: 1 student's score would fall\n" in dry.stdout and said in dry.stdout
     done = shardlings(*GRADE, cwd=term)
-    assert done.stdout.index(said) < done.stdout.index("the new reports count now")
+    assert done.stdout.index(said) < done.stdout.index("the new reports now replace the earlier ones")
     assert grades(term)["bob"]["earned"] == "0.8" and "set by hand by Tom: oral exam" in grades(term)["bob"]["remarks"]
     assert (term / "out" / "changes.html").is_file()
     shutil.copy(term / "out" / "reports" / "eve.json", term / "out" / "reports" / "eve-old.json")
@@ -84,7 +84,7 @@ def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Pa
     assert "what changes" not in again.stdout, "the roster is known without its file"
     assert (term / "out" / "roster.csv").read_bytes() == (term / "roster.csv").read_bytes()
     assert (term / "out" / "reports" / "eve.json").is_file()
-    assert "and do not count: eve-old.json; grade these students again, or move the files" in again.stderr
+    assert "so the grader ignores them: eve-old.json; grade these students again, or move the files" in again.stderr
     (term / "out" / "reports" / "eve-old.json").unlink()
 
     assert shardlings("drop", "out", "bob", cwd=term).stdout.startswith("took bob out of out; the next run writes")

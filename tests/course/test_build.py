@@ -138,7 +138,7 @@ def test_build_prints_the_kept_and_the_replaced_files(
     monkeypatch.setattr(author, "out", Console(width=80))
     author.build(course=None)
     assert capsys.readouterr().out == (
-        f"kept, because it was edited: exercises/{STUB}\n"
+        f"exercises/{STUB} was edited, so it stays as it is\n"
         "to replace edited files, and move them to exercises.bak/: shardlings build --force\n"
     )
     author.build(course=None, force=True)

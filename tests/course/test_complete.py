@@ -61,7 +61,7 @@ def test_sizes_assigned_together_are_split_for_learners(tmp_path: Path, how: str
 def test_a_name_bound_in_a_way_that_is_not_copied_is_refused_with_its_line(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, how)
     binding = next(one for one in how.splitlines() if not one.startswith((" ", "HIDDEN", "def")) and one)
-    told = f"{line_of(course, binding)}: learners' code uses DIMS; assign it on a line of its own: DIMS = ..."
+    told = f"{line_of(course, binding)}: learners' code uses DIMS; assign this name on a line of its own: DIMS = ..."
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         public_source(course.exercise("x1_gather"))
 
@@ -78,7 +78,7 @@ def test_given_code_may_not_use_an_ungiven_constant(tmp_path: Path) -> None:
     course = made_up(tmp_path, "    return math.prod(a.shape)", "    return math.prod(a.shape) * FACTOR")
     path = course.path_of("x1_gather")
     path.write_text(path.read_text().replace("A = normal", "FACTOR = 3\nA = normal"))
-    told = f"{line_of(course, 'FACTOR = 3')}: learners' code uses FACTOR; learners need it in their file, so mark it as given"
+    told = f"{line_of(course, 'FACTOR = 3')}: learners' code uses FACTOR; learners need this name in their file, so mark its definition as given"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         products(course)
 
@@ -88,7 +88,7 @@ def test_a_solution_may_not_use_the_grader(tmp_path: Path) -> None:
         tmp_path, '    return jax.lax.all_gather(a, "x"', '    return all_gather_time and jax.lax.all_gather(a, "x"'
     )
     exercise = course.exercise("x1_gather")
-    told = f"{line_of(course, 'from grader.hardware')}: learners' code uses all_gather_time; learners' code cannot import it"
+    told = f"{line_of(course, 'from grader.hardware')}: learners' code uses all_gather_time; learners' code cannot import this name"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         reference_source(exercise, answers(course, exercise, "verify"))
 

@@ -99,7 +99,7 @@ def test_the_packaged_course_is_found_only_on_request(tmp_path: Path, monkeypatc
         find_course()
     assert str(error.value) == (
         f"no course.yaml in {tmp_path / 'elsewhere'} or above; go to the course's folder, pass --course, "
-        "or start one: shardlings new course FOLDER"
+        "or start a course: shardlings new course FOLDER"
     )
     monkeypatch.chdir(tmp_path / "author")
     assert find_course(packaged=True).root == tmp_path / "author"

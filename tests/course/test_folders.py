@@ -33,7 +33,7 @@ def test_write_folder_refuses_a_place_that_is_not_an_empty_folder(tmp_path: Path
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     for name in ("full", "file", "link"):
-        with pytest.raises(CourseError, match=f"{name} exists and is not an empty folder; name a new one"):
+        with pytest.raises(CourseError, match=f"{name} exists and is not an empty folder; name a new folder"):
             write_folder(tmp_path / name, FILES)
 
 

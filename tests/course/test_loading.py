@@ -28,7 +28,7 @@ def test_select_takes_ids_prefixes_and_modules_in_course_order(course: Course) -
     assert course.select([]) == list(course.module_of)
     assert course.select(["c3_con"]) == ["c3_contracting"] and course.select(["03_m"]) == course.select(["03"])
     with pytest.raises(
-        CourseError, match=r"^'c' could be c1_no_communication, c2_one_operand, .*c5_choose: write more of it$"
+        CourseError, match=r"^'c' could be c1_no_communication, c2_one_operand, .*c5_choose: write more of the name$"
     ):
         course.select(["c"])
 

@@ -31,8 +31,8 @@ def test_a_name_may_be_given_in_full_by_first_words_or_by_a_unique_prefix(name: 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("c", "'c' could be c1_local, c10_more, c3_contracting: write more of it"),
-        ("d1", "'d1' could be d1_ring, d1_line: write more of it"),
+        ("c", "'c' could be c1_local, c10_more, c3_contracting: write more of the name"),
+        ("d1", "'d1' could be d1_ring, d1_line: write more of the name"),
         ("c3_contractng", "no exercise 'c3_contractng'; did you mean 'c3_contracting'?"),
         ("", "no exercise ''; there are c10_more, c1_local, c3_contracting, d1_line, d1_ring"),
     ],

@@ -52,7 +52,7 @@ def test_a_check_of_several_calls_belongs_to_all_their_tasks() -> None:
         (["f", "on_one"], False, "a check of f and f needs the same meshes for both"),
         (["f", "g"], False, "a check of f and g needs the same check_vma for both"),
         (["f", "h"], False, "a check names the Cases, not what exercise.call returned"),
-        ([], False, "a check is of the list [], not of the result of exercise.call or exercise.cases"),
+        ([], False, "exercise.check is given the list [], not the result of exercise.call or exercise.cases"),
     ],
 )
 def test_calls_that_cannot_be_compared_are_reported(of: str | list[str], every_mesh: bool, told: str) -> None:
@@ -80,7 +80,7 @@ def test_a_misconception_may_fail_a_check_that_compares_its_task() -> None:
     def less(one, other):
         """less"""
 
-    with pytest.raises(AuthorError, match="the misconception wrong is of g, but less checks f"):
+    with pytest.raises(AuthorError, match="the misconception wrong is about g, but less checks f"):
         exercise.misconception(of=exercise.tasks["g"], fails=less)(_wrong())
     assert exercise.misconception(of=exercise.tasks["f"], fails=less)(_wrong()).fails == ("less",)
 

@@ -48,7 +48,7 @@ def test_complex_numbers_are_compared() -> None:
     assert same_outcome(value(1.0001j), value(1j), rtol=1e-3) and not same_outcome(value(1.1j), value(1j), rtol=1e-3)
     assert not same_outcome(value(complex("nanj")), value(1j), rtol=0.5)
     text = reason(expect_outcomes, seen(outcomes=[({"n": 2}, value(-1j), value(1j))]))
-    assert text == "for n=2 it returned (-0-1j), expected: it returned 1j"
+    assert text == "for n=2 the function returned (-0-1j), but the solution returned 1j"
 
 
 def test_unreduced_axes_are_part_of_a_spec() -> None:
@@ -58,7 +58,7 @@ def test_unreduced_axes_are_part_of_a_spec() -> None:
     assert not same_outcome(value(P("x", unreduced=frozenset({"y"}))), value(pending))
     text = reason(expect_outcomes, seen(outcomes=[({"spec": pending}, value(P("x")), value(pending))]))
     shown = "P('x', unreduced={'y', 'z'})"
-    assert text == f"for spec={shown} it returned P('x'), expected: it returned {shown}"
+    assert text == f"for spec={shown} the function returned P('x'), but the solution returned {shown}"
 
 
 def test_a_spec_with_reduced_axes_cannot_be_returned() -> None:
@@ -81,7 +81,7 @@ FLOAT = "is a float where an int is needed: use //"
 )
 def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, ints: bool, note: str) -> None:
     text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, value(got), value(want))]), ints=ints)
-    assert text == f"for n=3 it returned {got!r}, expected: it returned {want!r}{note}"
+    assert text == f"for n=3 the function returned {got!r}, but the solution returned {want!r}{note}"
 
 
 def test_fractions_decimals_and_numpy_floats_are_compared_as_numbers() -> None:
@@ -100,7 +100,7 @@ def test_a_long_value_is_cut() -> None:
 def test_a_value_that_cannot_be_returned_is_not_reported_as_raised() -> None:
     got = Outcome(error=NOT_PLAIN, message="returned something that is of type set")
     text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, got, value(2))]))
-    assert text == "for n=3 it returned something that is of type set, expected: it returned 2"
+    assert text == "for n=3 the function returned something that is of type set, but the solution returned 2"
 
 
 def test_errors_are_compared_by_kind() -> None:
@@ -119,11 +119,14 @@ def test_hidden_cases_are_reported_to_staff_only() -> None:
     cases = [({"n": 3}, value(4), value(5))]
     with pytest.raises(Failure) as public:
         expect_outcomes(seen(outcomes=cases, public=True))
-    assert public.value.reason == "for n=3 it returned 4, expected: it returned 5"
+    assert public.value.reason == "for n=3 the function returned 4, but the solution returned 5"
     with pytest.raises(Failure) as hidden:
         expect_outcomes(seen(outcomes=cases, public=False))
-    assert hidden.value.reason == "it is wrong for arguments that are not shown here"
-    assert hidden.value.staff == "in 1 of 1 cases the function is wrong: for n=3 it returned 4, expected: it returned 5"
+    assert hidden.value.reason == "the function is wrong for arguments that are not shown here"
+    assert (
+        hidden.value.staff
+        == "in 1 of 1 cases the function is wrong: for n=3 the function returned 4, but the solution returned 5"
+    )
     assert hidden.value.expected is None
 
 
@@ -207,7 +210,7 @@ def test_all_failures_on_hidden_cases_have_one_message(got: Outcome, want: Outco
     with pytest.raises(Failure) as failure:
         expect_outcomes(seen(outcomes=cases, public=False), ints=True)
     failed = failure.value
-    assert failed.reason == "it is wrong for arguments that are not shown here"
+    assert failed.reason == "the function is wrong for arguments that are not shown here"
     assert (failed.where, failed.expected, failed.actual, failed.layouts) == ("", None, None, ())
     assert f"n={case}" in failed.staff
 
@@ -215,4 +218,4 @@ def test_all_failures_on_hidden_cases_have_one_message(got: Outcome, want: Outco
 def test_where_selects_some_of_the_cases() -> None:
     cases = [({"n": n}, value(n), value(abs(n))) for n in (-2, 1, 2)]
     expect_outcomes(seen(outcomes=cases), where=lambda args: args["n"] > 0)
-    assert "for n=-2 it returned -2" in reason(expect_outcomes, seen(outcomes=cases))
+    assert "for n=-2 the function returned -2" in reason(expect_outcomes, seen(outcomes=cases))

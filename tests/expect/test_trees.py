@@ -61,5 +61,5 @@ def test_a_reference_made_of_results_may_be_infinite() -> None:
     expected = np.full(4, np.inf)
     told = "step 2: b: the results of the previous step lead to NaN or infinite values"
     assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told
-    with pytest.raises(ValueError, match="the reference of this check is not finite"):
+    with pytest.raises(ValueError, match="the reference's result in this check has NaN or infinite values"):
         expect_close(named(B, "step 1: b", step=1), expected)

@@ -122,14 +122,14 @@ def test_the_last_of_two_members_with_one_name_counts(tmp_path: Path):
         archive.writestr("c3_contracting.py", "a = 2")
     found = read_(tmp_path / "a.zip")
     assert texts(found) == ["a = 2"]
-    assert found.notes == ("c3_contracting.py is in a.zip twice; the last one counts",)
+    assert found.notes == ("c3_contracting.py is in a.zip twice; the grader reads the last one",)
 
 
 def test_a_zip_of_zips_is_not_opened_and_the_note_shows_how_to_unpack(tmp_path: Path):
     found = read_(write(tmp_path / "a class.zip", zipped({"ada.zip": "PK", "bo.ZIP": "PK", "__MACOSX/._ada.zip": ""})))
     assert found.notes[0] == (
         "a class.zip holds 2 .zip files, which were not opened; if it holds the submissions of a class, unpack it: "
-        "unzip 'a class.zip' -d class, then grade class"
+        "unzip 'a class.zip' -d class, then grade the folder class"
     )
     found = read_(write(tmp_path / "one.zip", zipped({"old.zip": "PK", "c3_contracting.py": "a = 1"})))
     assert texts(found) == ["a = 1"] and "holds 1 .zip file, which was not opened" in found.notes[0]

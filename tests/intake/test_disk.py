@@ -23,7 +23,7 @@ def test_control_characters_do_not_reach_notes_or_names(tmp_path: Path):
     found = read_(tmp_path)
     source = found.sources["c3_contracting"]
     assert source.name == source.chunks[0].name == "?[2J c3_contracting?.py"
-    assert found.notes == ("not named after an exercise and not graded: ?]0;x?.py",)
+    assert found.notes == ("these files are not named after an exercise, so they are not graded: ?]0;x?.py",)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")

@@ -21,7 +21,7 @@ def test_tool_folders_are_skipped_and_files_of_other_names_are_noted(tmp_path: P
     found = read_(tmp_path)
     assert names(found) == {"c1_local": "c1_local.py"}
     assert found.notes == (
-        "not named after an exercise and not graded: helper0.py, helper1.py, helper2.py, helper3.py, helper4.py and 2 more",
+        "these files are not named after an exercise, so they are not graded: helper0.py, helper1.py, helper2.py, helper3.py, helper4.py and 2 more",
     )
 
 

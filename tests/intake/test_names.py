@@ -56,7 +56,7 @@ def test_a_name_with_a_wrong_digit_does_not_match(tmp_path: Path):
     found = read_(tmp_path)
     assert not found.sources
     assert found.notes == (
-        "not named after an exercise and not graded: c2_contracting.py",
+        "these files are not named after an exercise, so they are not graded: c2_contracting.py",
         f"nothing to grade: {LOOKED_FOR}",
     )
 
@@ -77,7 +77,7 @@ def test_a_file_name_may_be_the_first_words_of_one_id(tmp_path: Path):
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3.py", "e1_ring_gather": "05.ipynb", "e1_ring_gather_both": "05.ipynb"}
     assert found.notes == (
-        "not named after an exercise and not graded: c.py, e1.py",
+        "these files are not named after an exercise, so they are not graded: c.py, e1.py",
         "c3.py is graded as c3_contracting.py",
         "05.ipynb is graded as 05_rings.ipynb",
     )

@@ -675,7 +675,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
     done = shardlings(root, "nbgrader", "grade", ".", MODULE, "--json", fails=True)
     found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
     assert found == {
-        "bob": [f"graded again, but a person had set the score of {C1}: check it"],
+        "bob": [f"this submission was graded again, but a person had set the score of {C1}: check that score"],
         "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
         "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
         "fay": [f"not graded: no {MODULE}.ipynb was submitted, only my work.ipynb; if that is the notebook, rename it"],

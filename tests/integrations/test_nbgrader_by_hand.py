@@ -88,7 +88,10 @@ def test_formgrader_points_settle_a_pending_answer_and_others_stay_listed(root: 
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
     page, own = graded(root)  # ada submitted again: she keeps the manual score, and needs review
-    assert f"graded again, but a person had set the score of {NAME}/why_it_waits: check it" in page
+    assert (
+        f"this submission was graded again, but a person had set the score of {NAME}/why_it_waits: check that score"
+        in page
+    )
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 
 

@@ -113,7 +113,7 @@ def test_a_wrong_count_gets_no_remark_on_units(unit, factor):
 def test_a_known_misconception_gets_its_hint():
     result = verdict("280 us")
     assert (result.status, result.misconception, result.hint) == ("failed", "both_ways", "You used both directions.")
-    assert result.reason == "this is the number of a known misconception"
+    assert result.reason == "a known misconception leads to this number"
     assert result.actual == "read as 280 us"
     assert result.expected == "559 us"
 

@@ -68,7 +68,7 @@ def test_learners_read_the_symbols() -> None:
     )
     kind = kind_of(question, {})
     result = read_back(question, {"ways": 2}, kind.raw("V/W"))
-    assert (result.status, result.reason) == ("blocked", "read as V/W; judged after you submit")
+    assert (result.status, result.reason) == ("blocked", "read as V/W; the answer is judged after you submit")
     assert read_back(question, {"ways": 2}, {"problem": "no"}).reason == "no"
     assert read_back(question, {"ways": 2}, None).reason == "not answered yet"
 

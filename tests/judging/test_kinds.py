@@ -111,7 +111,7 @@ def test_a_spec_is_read_in_every_form(value: Any) -> None:
         ("P()", "not right, and no known misconception leads to it"),
         ("x", "not right, and no known misconception leads to it"),
         (("x", "y"), "not right: these axes cut other dimensions of the array"),
-        (P(("y", "x")), "this is the answer of a known misconception"),
+        (P(("y", "x")), "a known misconception leads to this answer"),
         (P("z"), "there is no axis 'z': the mesh has x, y"),
         ("P(x)", "not right, and no known misconception leads to it"),
         ("P('x', 'x')", "the axis x is named twice: an axis cuts one dimension"),
@@ -232,8 +232,8 @@ def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
         ("A", "read as A: an all-reduce", "not right, and no known misconception leads to it"),
         (8, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
         (8.0, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
-        ("D", "read as D: Nothing at all.", "this is the answer of a known misconception"),
-        ("nothing", "read as D: Nothing at all.", "this is the answer of a known misconception"),
+        ("D", "read as D: Nothing at all.", "a known misconception leads to this answer"),
+        ("nothing", "read as D: Nothing at all.", "a known misconception leads to this answer"),
         ("E", None, "'E' is not an option: answer A, B, C or D or the text of one option"),
         ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one option"),
         ("C: an all-reduce", None, "'C: an all-reduce' is not an option: answer A, B, C or D or the text of one option"),
@@ -256,7 +256,7 @@ def test_a_letter_refers_to_the_option_in_the_shown_order() -> None:
         assert f"- {letter}: an all-gather of 2 parts" in render_question(QUESTIONS["sent"], drawn).splitlines()
         assert judged("sent", letter, drawn).status == "passed"
         assert read_back(QUESTIONS["sent"], drawn, letter).reason == (
-            f"read as {letter}: an all-gather of 2 parts; judged after you submit"
+            f"read as {letter}: an all-gather of 2 parts; the answer is judged after you submit"
         )
 
 
@@ -266,7 +266,7 @@ def test_a_letter_refers_to_the_option_in_the_shown_order() -> None:
         ("3 MiB", "failed", "the question asks for a time, you gave an amount of data"),
         (-4, "failed", "the answer is positive, you gave -4 us"),
         ("many", "failed", "'many' cannot be read: write one number and a unit, like 28.5 KiB"),
-        ("4 ms", "blocked", "read as 4 ms; judged after you submit"),
+        ("4 ms", "blocked", "read as 4 ms; the answer is judged after you submit"),
         (None, "blocked", "not answered yet"),
     ],
 )
@@ -345,7 +345,7 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
         ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
         ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no known misconception leads to it"),
-        ([[1, 3], [0, 0]], "this is the answer of a known misconception"),
+        ([[1, 3], [0, 0]], "a known misconception leads to this answer"),
         ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
         ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
         ([[None, None], [None, ""]], "not answered yet"),
@@ -598,7 +598,7 @@ def with_partial(points: float = 3.0) -> tuple[Question, list[Misconception]]:
         ("a: 1, 1; b: 5, 9", "failed", 2.25, "3 of 4 are right; time of b: "),
         ("a: 1, 2; b: 6, 9", "failed", 0.75, "1 of 4 are right; time of a: "),
         ("a: 2, 2; b: 6, 9", "failed", 0.0, "0 of 4 are right; bytes of a: "),
-        ("a: 1, 1; b: 5, 6", "failed", 2.25, "this is the answer of a known misconception"),
+        ("a: 1, 1; b: 5, 6", "failed", 2.25, "a known misconception leads to this answer"),
         ("a: 1, 1; b: 5, 0", "failed", 2.25, "3 of 4 are right; time of b: "),
         ("a: 1, 1; b: 5", "failed", 0.0, "b: "),  # some entries are missing
         (None, "failed", 0.0, "not answered yet"),

@@ -65,7 +65,7 @@ def test_an_order_is_read_in_every_form(value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("wraps", "B", "this is the answer of a known misconception"),
+        ("wraps", "B", "a known misconception leads to this answer"),
         ("wraps", "A, B, C, D", UNKNOWN),
         ("wraps", "a tree, of two levels", UNKNOWN),
         ("wraps", "B, B", "'B: a ring' is listed twice"),
@@ -148,7 +148,7 @@ def test_a_list_of_all_options_is_never_right() -> None:
     result = read_back(exercise.questions["wraps"], DRAWN["wraps"], list("ABCD"))
     assert (result.status, result.reason) == ("failed", "you listed all options: some do not apply")
     result = read_back(exercise.questions["wraps"], DRAWN["wraps"], ["B"])
-    assert (result.status, result.reason) == ("blocked", "read as B: a ring; judged after you submit")
+    assert (result.status, result.reason) == ("blocked", "read as B: a ring; the answer is judged after you submit")
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,11 @@ FAKES = {
     ),
     "a narrow result": (
         RING.replace("    return total", "    return total * 1").replace("a @ w\n    for", "jnp.dot(a, w, preferred_element_type='bfloat16')\n    for"),
-        "dot_general returns bfloat16, in the judged program float32",
+        "dot_general returns bfloat16 where the judged program returns float32",
     ),
     "another precision": (
         RING.replace("a @ w\n    for", "jnp.dot(a, w, precision='highest')\n    for"),
-        "dot_general has precision 6, in the judged program 1",
+        "dot_general has precision 6 where the judged program has 1",
     ),
     "another value is returned": (RING.replace("return total", "return first").replace("total = a @ w\n    for", "first = total = a @ w\n    for"),
         "unshard of float32[4096, 8192] works on other values than in the judged program",
@@ -221,7 +221,7 @@ def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -
     found = compared(program, loop.format("a.shape[0]"), loop.format("11"))
     assert (
         found is not None
-        and found.message == "the loop has 11 rounds, in the judged program 11, so 4,096 is expected here"
+        and found.message == "the loop has 11 rounds where the judged program has 11, so 4,096 is expected here"
     )
     assert found.line == 10 and found.file == "a.py"
 
@@ -251,7 +251,7 @@ def local(a, w):
     judged = program(loop.format(1), small, {"x": 5})
     assert difference(judged, program(loop.format(1), large, {"x": 256}), sizes) is None
     found = difference(judged, program(loop.format(200), large, {"x": 256}), sizes)
-    assert found is not None and found.message == "the loop has 56 rounds, in the judged program 4"
+    assert found is not None and found.message == "the loop has 56 rounds where the judged program has 4"
 
 
 @pytest.mark.parametrize("devices", [2, 3])

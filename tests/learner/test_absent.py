@@ -18,11 +18,11 @@ def test_a_module_that_is_not_there_is_reported_where_it_is_used(traced: Callabl
     made = traced("import einops_not_there as e\n\n\ndef f(a, *, mesh):\n    return e.rearrange(a)\n", A)
     assert (
         made.fault["message"]
-        == "einops_not_there is not installed where this is graded; line 1 imports it, line 5 uses it"
+        == "einops_not_there is not installed where your submission is graded; line 1 imports it, line 5 uses it"
     )
     assert made.fault["line"] == 5
     assert [describe_load(f) for f in made.loading] == [
-        "a.py imports einops_not_there at line 1, which is not installed where this is graded"
+        "a.py imports einops_not_there at line 1, which is not installed where your submission is graded"
     ]
 
 
@@ -34,7 +34,7 @@ def test_a_top_level_use_of_an_absent_module_is_skipped_and_reported(traced: Cal
     made = traced(text, A)
     assert made.program
     assert [describe_load(f) for f in made.loading][1:] == [
-        f"a.py stopped at line {n}: plot_not_there is not installed where this is graded; line 2 imports it, line {n} uses it"
+        f"a.py stopped at line {n}: plot_not_there is not installed where your submission is graded; line 2 imports it, line {n} uses it"
         for n in (3, 4, 6)
     ]
 

@@ -58,7 +58,7 @@ def test_a_program_that_crashed_xla_twice_needs_review() -> None:
         "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
     )
     (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
-    reason = "XLA ended the process twice while it ran c3_contracting: check whether the code is honest"
+    reason = "XLA ended the process twice during c3_contracting: check whether the code is honest"
     assert (named.student, named.reason) == ("eve", reason)
 
 

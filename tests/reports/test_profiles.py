@@ -42,7 +42,7 @@ def test_the_text_on_two_profiles_does_not_depend_on_their_order() -> None:
     ideal, own = of(three_kinds, "v5p:2x2x2"), of(three_kinds, "v5p:2x2x2", "v5p")
     text = profiles_text(ideal, own)
     assert text == (
-        "19.112 us if every collective can overlap (ideal, as in checks), "
+        "the step takes 19.112 us if every collective can overlap (as checks assume), "
         "28.112 us on v5p, where the core waits for all_gather and all_reduce"
     )
     assert profiles_text(own, ideal) == text

@@ -113,7 +113,9 @@ def test_values_in_the_reason_are_not_repeated_on_a_terminal() -> None:
 
 
 def test_unjudged_answers_are_counted_apart() -> None:
-    read = number(status="blocked", reason="read as 3 us; judged after you submit", actual="read as 3 us", hint="")
+    read = number(
+        status="blocked", reason="read as 3 us; the answer is judged after you submit", actual="read as 3 us", hint=""
+    )
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
     misfit = number(reason="the question asks for a time, you gave an amount of data")
     done = [result("a"), result("b", "failed"), read]

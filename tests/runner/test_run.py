@@ -73,7 +73,7 @@ def test_an_unreduced_result_is_the_learners_fault() -> None:
     header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
     words = {
         "refused": "is a sum over the devices missing?",
-        "compile": "XLA cannot compile it",
+        "compile": "XLA cannot compile the program",
     }  # JAX before 0.11, since
     assert words[header["fault"]["kind"]] in header["fault"]["message"]
 

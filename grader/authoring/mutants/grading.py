@@ -66,7 +66,7 @@ def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], se
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
     for result in shown:
         if result.name in passed and result.status == "failed":
-            return f"passes {result.name} when graded, but fails it on public inputs"
+            return f"passes {result.name} with hidden inputs, but fails this check on public inputs"
     if seeds > 1 and all(is_luck(r) for r in results if r.status == "failed"):
         exercise = grader.course.exercise(mutant.exercise)
         by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], mutant.task)

@@ -40,7 +40,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     if not math.isfinite(exercise.earned):
         return [error("the grader's score is not a number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # only these fields differ if students have equal results
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # cleared: these differ even between equal results
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
@@ -84,7 +84,7 @@ def comment(exercise: ExerciseReport, task: str) -> str | None:
 def _line(result: Result) -> str:
     label = f"question {result.name}" if result.kind != "check" else result.label
     if result.status == "broken":
-        return escaped(f"{label}: pending, the grader itself failed here and the staff will review it")
+        return escaped(f"{label}: pending, because the grader itself failed here; the staff will review this result")
     if result.status == "waiting":
         return escaped(f"{label}: {result.reason}")
     hint = f" Hint: {result.hint}" if result.hint else ""

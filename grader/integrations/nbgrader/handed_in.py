@@ -80,7 +80,7 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
         return A_LINK
     if not _can_be_read(path):
         return "cannot be read by the grader"
-    if len(entry) > limits.MAX_NAME:  # the copy's path would be longer, and perhaps too long
+    if len(entry) > limits.MAX_NAME:  # the path of a copy would be longer, perhaps longer than the system allows
         return f"holds a path of more than {limits.MAX_NAME} characters, which was not copied"
     if os.path.isdir(path):
         return ""

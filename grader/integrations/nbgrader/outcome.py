@@ -48,9 +48,13 @@ class BatchOutcome:
         scored = {grade.name for grade in waiting if grade.manual_score is not None}
         unscored = {grade.name for grade in waiting} - scored
         if again := _in(scored, {**checks, **words}):
-            self.needs_review(student, f"graded again, but a person had set the score of {', '.join(again)}: check it")
+            self.needs_review(
+                student,
+                "this submission was graded again, "
+                f"but a person had set the score of {', '.join(again)}: check that score",
+            )
         if pending := _in(unscored, checks):
-            self.needs_review(student, f"pending, the grader itself failed in {', '.join(pending)}")
+            self.needs_review(student, f"points are pending, because the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
             self.needs_review(student, f"by hand: grade {a_few(unread)} in the formgrader")
 

@@ -90,7 +90,7 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # the settings are loaded; a reference to the converter would keep it in memory
+        self.shardlings.parent = None  # the settings are loaded now; ``parent`` would keep the converter in memory
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False

@@ -195,7 +195,7 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
     rivals = [c for c in cells if c.known is None and not cell.defines.isdisjoint(c.defines)]
     if len(rivals) > 1:
         numbers = a_few([str(c.number) for c in rivals])
-        notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {numbers}; the last one counts")
+        notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {numbers}; the last definition is graded")
     if rivals:
         found = rivals[-1]
         found.known = cell
@@ -234,7 +234,7 @@ def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
 def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:
     copies = [str(c.number) for c in cells if c.marked and c.known is None]
     if copies:
-        notes.append(f"copies of graded cells count as ordinary cells: {a_few(copies)}")
+        notes.append(f"the grader treats copies of graded cells as ordinary cells: {a_few(copies)}")
 
 
 # -- results -----------------------------------------------------------------------------------

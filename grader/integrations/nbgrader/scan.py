@@ -59,7 +59,7 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
                 continue
             text = read.text(path)
             if why := read.refused.get(path):
-                yield path, f"not scanned, because it {why}"
+                yield path, f"the file was not scanned, because it {why}"
             of_student = step in ("autograded", "feedback")
             handed_in = _handed_in(folder, path.relative_to(folder), read) if of_student else ""
             leaks = [*others.leaks(path), *_lines_in(text, checks if step == "submitted" else lines, handed_in)]

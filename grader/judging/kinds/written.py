@@ -72,7 +72,7 @@ class CodeKind(WrittenKind):
 
     @property
     def asked(self) -> Sequence[str]:
-        return [f"The answer is your code of {self.task}: the staff reads it and gives points. Write nothing here."]
+        return [f"Answer nothing here: the staff reads your code of {self.task} and gives points for it."]
 
     def read_as(self, given: str) -> str:
         return f"your code of {self.task}"

@@ -43,9 +43,7 @@ def chip(
     isolation: Isolation = "none",
     course: CourseOption = None,
     student: Student = "",
-    solution: Annotated[
-        bool, typer.Option("--solution", help="use the solution's function, even if I wrote mine")
-    ] = False,
+    solution: Annotated[bool, typer.Option("--solution", help="use the solution's function instead of mine")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile a function for a TPU slice, without a TPU. Draw the compiler's schedule and the course's own timeline.

@@ -113,7 +113,7 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
             yield (
                 "joined",
                 f"{what} for a collective, because one kernel computes both the matmul and the sum; "
-                "in the source program only the sum waits",
+                "in the source program, only the sum waits for this collective",
             )
         if not line.collectives:
             yield "overlap", "none: the program has no collectives"

@@ -309,7 +309,7 @@ class Dispatch:
             return
         job.lost += counts
         if job.lost >= MOST_LOST:
-            self._finish(job.student, NotGradedThere(f"{job.lost} workers ended while they graded it, the last: {why}"))
+            self._finish(job.student, NotGradedThere(f"{job.lost} workers with this submission ended, the last: {why}"))
         elif not job.under_way and job not in self.again:
             self.again.append(job)
 

@@ -27,7 +27,7 @@ from grader.wings.cluster import there
 from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
-GONE_SECONDS = 60.0  # time without an answer after which the scheduler counts as gone
+GONE_SECONDS = 60.0  # after this time without an answer, treat the scheduler as gone
 FETCHERS = 8
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 

@@ -123,7 +123,7 @@ class RealDevices:
             return [unseen(seen, f"needs {need} devices, {self.count} here")]
         usual = self._values(ask, request, program, exact=False)
         if isinstance(usual, str):
-            return [unseen(seen, f"not run by the {self.backend.name} ({usual})")]
+            return [unseen(seen, f"the {self.backend.name} did not run this program ({usual})")]
         outputs, products = usual
         found = [[[replace(array, factors=self.backend.factors) for array in run] for run in outputs]]
         if products and self.backend.factors:

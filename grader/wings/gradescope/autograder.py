@@ -199,7 +199,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     reason = result.reason or (BLOCKED if result.status == "blocked" else "")
     lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
     if result.status == "broken":
-        lines.insert(0, "pending: the grader itself failed here, and the staff will review it")
+        lines.insert(0, "pending: the grader itself failed here, and the staff will review this result")
     if result.status == "waiting":
         lines.insert(0, "pending")
     return {
@@ -221,7 +221,7 @@ def not_graded() -> dict[str, Any]:
     The results have no score and no list of tests, because an empty list of tests means 0 points.
     """
     return {
-        "output": "The grader itself failed, and the staff will review it. Your submission is safe.",
+        "output": "The grader itself failed. The staff will review your submission, which is safe.",
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",

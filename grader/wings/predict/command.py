@@ -86,10 +86,10 @@ def predict(
     else:
         for case in cases_on(found["count"]):
             say(f"  {case.program:10} {case.size_text:>7}  {show_seconds(case.seconds(line, found['count'])):>8}")
-        newest = "; the file also has your prediction of {}, but the newest prediction counts"
+        newest = "; the file also has your prediction from {}, but only the newest prediction is used"
         others = newest.format(clean(before[-1].at, 40)) if before else ""
         marked = "; the file says that you measured these programs before this prediction" if late else ""
-        say(f"kept in {journal.path} for {devices}{others}{marked}")
+        say(f"your prediction for {devices} is saved in {journal.path}{others}{marked}")
 
 
 def predict_step(
@@ -120,7 +120,10 @@ def predict_step(
     if as_json:
         print_json({"kept": str(path)})
     else:
-        say(f"kept in {path}; now: shardlings explain {command}; add --backend tpu to measure the time on TPUs")
+        say(
+            f"your prediction is saved in {path}; next, run shardlings explain {command}, "
+            "with --backend tpu to measure the time on TPUs"
+        )
 
 
 def option_text(name: str, sizes: Mapping[str, int]) -> str:
@@ -332,7 +335,7 @@ def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     """Show what JAX's profiler recorded for the largest case of each program."""
     if folder is None:
         return
-    say("times by JAX's profiler: one call of each program at its largest size on one device, waiting included")
+    say("times by JAX's profiler, including waits: one call of each program at its largest size on one device")
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:

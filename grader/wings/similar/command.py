@@ -112,7 +112,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
     unusual = sum(pair.unusual for of in compared.values() for pair in of.pairs)
     works = sum(of.works for of in compared.values())
     compared_text = f"{counted(works, 'submission')} compared; {counted(unusual, 'pair')} unusually similar"
-    say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows them side by side")
+    say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows the pairs side by side")
 
 
 def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:

@@ -1,5 +1,5 @@
 # Mistake: a parameter that changes the key is not in the text
-# Message: text_lacks_parameter: learners read the same text for X=4 and for X=8, but the keys differ (8 MiB and 4 MiB): write {{ X }} into the text
+# Message: text_lacks_parameter: learners read the same text for X=4 and for X=8, but the right answers differ (8 MiB and 4 MiB): write {{ X }} into the text
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: learners' files need a value that a loop binds
-# Message: learners' code uses SIZES; assign it on a line of its own: SIZES = ...
+# Message: learners' code uses SIZES; assign this name on a line of its own: SIZES = ...
 """# Gather
 
 Every device gets the whole of A.

@@ -35,6 +35,6 @@ def test_a_mutant_that_fails_in_public_but_passes_when_graded_survives(tmp_path)
         graded = results_of(grader, "two", "pairs", right)
         mutant = doubled(holes)
         assert escaped(grader, mutant, mutant.text, graded, 1) == (
-            "passes pairs_value when graded, but fails it on public inputs"
+            "passes pairs_value with hidden inputs, but fails this check on public inputs"
         )
         assert judge_mutant(grader, mutant, seeds=3).fate == "killed"

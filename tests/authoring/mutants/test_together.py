@@ -94,7 +94,10 @@ def test_a_mutant_that_fails_only_in_public_is_not_killed_together(tmp_path):
         assert [len(asks) for asks in first_asks(grader, course.exercise("two"), "pairs")] == [1, 1]
         assert killed_together(grader, [doubled(course)]) == [None]
         told = judge_mutant(grader, doubled(course))
-        assert (told.fate, told.reason) == ("survived", "passes pairs_two when graded, but fails it on public inputs")
+        assert (told.fate, told.reason) == (
+            "survived",
+            "passes pairs_two with hidden inputs, but fails this check on public inputs",
+        )
 
 
 def test_mutants_of_a_task_that_waits_for_another_get_no_joint_verdict(tmp_path):

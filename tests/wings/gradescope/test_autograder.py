@@ -118,7 +118,7 @@ def test_notes_mention_only_the_modules_of_the_zip(tmp_path: Path) -> None:
     (tmp_path / "submission" / "x2_scatter.py").write_text("x = 1\n")
     found = gradescope.submission_in(tmp_path, load_course(tmp_path / "course.yaml"), ["x1_gather"])
     notes = "\n".join(found.notes)
-    assert "nothing to grade: looked for x1_gather.py, or 01_gather.ipynb" in notes
+    assert "nothing to grade: the grader looked for x1_gather.py, or 01_gather.ipynb" in notes
     assert "02_other" not in notes and not found.sources
 
 
@@ -132,7 +132,9 @@ def test_a_failed_canary_is_shown_to_the_staff_and_gives_no_score(
     (tmp_path / "submission").mkdir()
     (tmp_path / "submission" / f"{NAME}.py").write_text(RIGHT)
     gradescope.main(tmp_path)
-    assert capsys.readouterr().out.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points")
+    assert capsys.readouterr().out.startswith(
+        "the test with the course's solutions failed: the reference of x1_gather gets 2 of 3 points"
+    )
     results = json.loads((tmp_path / "results" / "results.json").read_text())
     assert "canary" not in json.dumps(results) and not {"score", "tests"} & set(results)
 

@@ -118,7 +118,7 @@ def test_a_predicted_step_is_shown_beside_the_timeline(tmp_path: Path) -> None:
     """The first prediction and the newest, each as a part of what the clock says; nothing is replaced."""
     f1 = ("ag_matmul", "--on", "v5e:2x4", "--work", str(tmp_path))
     done = shardlings("predict", *f1, "step=18us")
-    assert done.returncode == 0 and "now: shardlings explain ag_matmul --on v5e:2x4" in done.stdout
+    assert done.returncode == 0 and "next, run shardlings explain ag_matmul --on v5e:2x4" in done.stdout
     shardlings("predict", *f1, "step=9us")
     kept = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert [(one["task"], one["on"], one["seconds"]) for one in kept] == [

@@ -156,7 +156,7 @@ def _refusal(message: str) -> dict[str, Any]:
     if "RESOURCE_EXHAUSTED" in text and (sizes := TOO_LARGE.search(text)):
         needed, there = (round(float(sizes[i]) * UNITS[sizes[i + 1]]) for i in (1, 3))
         return {"too_large": [needed, there]}
-    return _fault(f"the TPU compiler cannot compile it: {one_line(Exception(without_marks(message)))[:300]}")
+    return _fault(f"the TPU compiler cannot compile the program: {one_line(Exception(without_marks(message)))[:300]}")
 
 
 def _fault(message: str) -> dict[str, Any]:

@@ -53,6 +53,5 @@ def heat(u, *, mesh, k):
 # Question heat_clear [your code of heat]
 # Write `heat` so that another student understands it without your help.
 #
-# The answer is your code of heat: the staff reads it and gives points. Write nothing here.
-#
-heat_clear = None  # the grader takes it
+# Answer nothing here: the staff reads your code of heat and gives points for it.
+heat_clear = None  # do not change this line: the answer is your code

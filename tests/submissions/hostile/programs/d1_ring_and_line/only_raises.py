@@ -3,7 +3,7 @@
 kind: only raises
 earns: 0 of 1.5
 fails: ring_gather_seconds line_gather_seconds scatter_seconds reduce_seconds lone_chip_seconds unknown_kind_refused
-says: it raised ValueError
+says: the function raised ValueError
 """
 
 

@@ -3,7 +3,7 @@
 kind: one value for all
 earns: 0 of 1.5
 fails: ring_gather_seconds line_gather_seconds scatter_seconds reduce_seconds lone_chip_seconds unknown_kind_refused
-says: it returned 0, expected
+says: the function returned 0, but the solution
 """
 
 

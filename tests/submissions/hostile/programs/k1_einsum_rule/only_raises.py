@@ -3,7 +3,7 @@
 kind: only raises
 earns: 0 of 3
 fails: of_shards of_graphs of_sums no_fit no_sum elementwise_exact elementwise_sums
-says: it raised ValueError
+says: the function raised ValueError
 """
 
 

@@ -3,7 +3,7 @@
 kind: only raises
 earns: 0 of 3
 fails: dtensor_cuts dtensor_pending dtensor_ones dtensor_order dtensor_refused spec_cuts spec_pending spec_refused
-says: it raised ValueError
+says: the function raised ValueError
 """
 
 

@@ -75,7 +75,7 @@ def heat_value(seen):
         expect_close(step.out, u + seen.k * (sum(around) - 4 * u), terms=6)
 
 
-@exercise.code(of=heat, points=1, title="Is the code of heat clear?", rubric="for who grades")
+@exercise.code(of=heat, points=1, title="Is the code of heat clear?", rubric="for the staff")
 def heat_clear():
     """Write `heat` so that another student understands it without your help."""
     raise NotImplementedError()

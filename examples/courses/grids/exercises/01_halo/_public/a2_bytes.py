@@ -107,7 +107,7 @@ def halo_formula():
     raise NotImplementedError()
 
 
-@exercise.written(points=2, hints=["Compare how edge and block grow."], rubric="for who grades")
+@exercise.written(points=2, hints=["Compare how edge and block grow."], rubric="for the staff")
 def why_small_blocks_wait():
     """Why does the exchange take a larger part of each step when the same grid is cut among more devices? Two sentences."""
     raise NotImplementedError()
