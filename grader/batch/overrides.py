@@ -328,7 +328,11 @@ class Adjustments:
     def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
-        now = self.times.get(graded.student, {})
+        # Files that earn points were handed in, although they may look unchanged. Otherwise, code in a place where the
+        # grader does not look for changes would have no late penalty.
+        earning = {e.module for e in graded.exercises if e.earned > 0}
+        handed = self.times.get(graded.student, {})
+        now = {module: at for module, at in handed.items() if at.begun or module in earning}
         if self.config is not None and (now or (old and old.hand_ins)):
             times = later_of(now, old.hand_ins if old else [], _same_work(graded, old))
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
