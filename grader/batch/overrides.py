@@ -362,10 +362,12 @@ def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
     """Return, for each module, whether the stored report was made from the submission that is graded now."""
     if old is None:
         return {}
-    before = {e.exercise: e.basis.get("submission") for e in old.exercises}
+    before = {e.exercise: e.basis for e in old.exercises}
     same: dict[str, bool] = {}
     for exercise in graded.exercises:
-        known = exercise.basis.get("submission") is not None
-        equal = known and before.get(exercise.exercise) == exercise.basis.get("submission")
+        was, now = before.get(exercise.exercise, {}), exercise.basis
+        # Reports of version 0.2.0 have no digest "files", only a digest that ignores comments.
+        part = "files" if "files" in was else "submission"
+        equal = part in was and was[part] == now.get(part)
         same[exercise.module] = same.get(exercise.module, True) and equal
     return same

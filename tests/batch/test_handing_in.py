@@ -10,10 +10,12 @@ import pytest
 from grader.batch.handing_in import read_stated, stated_in, times_of
 from grader.batch.late import EVERY, Handed
 from grader.batch.overrides import Adjustments
+from grader.batch.reporting import Basis
+from grader.common.result import HandIn, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.intake.reading import read
-from grader.intake.submission import Chunk, Source, fingerprint
+from grader.intake.submission import Chunk, Source, Submission, fingerprint
 from grader.intake.times import STATED
 from tests.batch.test_grade import NAME, RIGHT
 from tests.made_up import made_up
@@ -85,6 +87,36 @@ def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_poi
     for status, penalties in (("failed", []), ("passed", [2.0])):
         graded = make_report(exercise([result("v", status, points=2)], module=MODULE), student="ada")
         assert [h.penalty for h in Adjustments(config, times=times)(graded, None).hand_ins] == penalties
+
+
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        ('"""As given.\n"""\n', False),
+        ('"""As given.\n# """; answer = 1; """\n"""\n', True),
+        ('"""As given.\n"""\n# answer = 1\n', True),
+        ('"""As given.  \n"""\n', True),
+    ],
+    ids=["equal", "code in a docstring", "comment", "blanks in a string"],
+)
+def test_only_equal_files_keep_their_earlier_time(course: Course, tmp_path: Path, text: str, late: bool) -> None:
+    """Code can read its own comments, so a file with other comments may earn other points."""
+    basis = Basis(course, {}, "none", "cpu")
+    times = {"ada": {MODULE: Handed(DEADLINE + timedelta(days=2), STATED, for_all=True)}}
+    config = course.config.model_copy(
+        update={"modules": [m.model_copy(update={"deadline": DEADLINE}) for m in course.config.modules]}
+    )
+
+    def graded(text: str) -> Report:
+        source = Source(f"{NAME}.py", (Chunk(f"{NAME}.py", text),))
+        of = basis.of(Submission("ada", {NAME: source}, (), ""), NAME)
+        passed = [result("v", "passed", points=10)]
+        return make_report(exercise(passed, exercise=NAME, module=MODULE, basis=of), student="ada")
+
+    in_time = HandIn(module=MODULE, submitted=DEADLINE.isoformat(), source=STATED)
+    old = graded('"""As given.\n"""\n').model_copy(update={"hand_ins": [in_time]})
+    (found,) = Adjustments(config, times=times)(graded(text), old).hand_ins
+    assert found.penalty == (2.0 if late else 0.0)
 
 
 def test_submitted_csv_in_a_students_folder_is_ignored(course: Course, tmp_path: Path) -> None:
