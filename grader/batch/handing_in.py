@@ -7,6 +7,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -90,7 +91,8 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff.
 
-    Times and notes are empty if the course has no late policy. Files unchanged from the handout are ignored.
+    Times and notes are empty if the course has no late policy. Files that look unchanged from the handout are ignored
+    in modules with other files. In modules without other files, the attribute ``begun`` of the time is False.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.
@@ -103,15 +105,16 @@ def times_of(
     given = course.handed_out
     times: dict[str, dict[str, Handed]] = {}
     for student, submission in submissions.items():
-        names: dict[str, list[str]] = {}
+        begun: dict[str, list[str]] = {}
+        unchanged: dict[str, list[str]] = {}
         for exercise, source in submission.sources.items():
             module = course.module_of[exercise]
-            if module in modules and fingerprint(source) not in given and not nothing_written(source):
-                names.setdefault(module, []).append(source.name)
-        own = {
-            module: _one(places[student], student, module, files, stated, parsers) for module, files in names.items()
-        }
-        times[student] = {module: at for module, at in own.items() if at is not None}
+            if module in modules:
+                as_given = fingerprint(source) in given or nothing_written(source)
+                (unchanged if as_given else begun).setdefault(module, []).append(source.name)
+        files = unchanged | begun
+        own = {m: _one(places[student], student, m, names, stated, parsers) for m, names in files.items()}
+        times[student] = {m: replace(at, begun=m in begun) for m, at in own.items() if at is not None}
     return times, _notes(course.config.late, times, stated)
 
 
@@ -125,7 +128,7 @@ def _one(
 
 
 def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated: Stated) -> list[str]:
-    sources = Counter(at.source for own in times.values() for at in own.values())
+    sources = Counter(at.source for own in times.values() for at in own.values() if at.begun)
     notes = []
     if weak := [f"{source} in {counted(n, 'case')}" for source, n in sources.items() if source != STATED]:
         cost = "points" if policy.trust == "file-dates" else "no points"

@@ -23,12 +23,16 @@ Extension = Mapping[str, timedelta]
 class Handed:
     """A submission time, and the record or file that it comes from.
 
-    ``for_all`` is True if the staff's record (``submitted.csv``) gives one time for all modules.
+    Attributes:
+        for_all: True if the staff's record (``submitted.csv``) gives one time for all modules.
+        begun: False if all files of the module look unchanged from the handout. The time then counts only if the files
+            earn points.
     """
 
     time: datetime
     source: str
     for_all: bool = field(default=False, compare=False)
+    begun: bool = field(default=True, compare=False)
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:

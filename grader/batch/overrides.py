@@ -331,7 +331,11 @@ class Adjustments:
     def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
-        now = self.times.get(graded.student, {})
+        # Files that earn points were handed in, although they may look unchanged. Otherwise, code in a place where the
+        # grader does not look for changes would have no late penalty.
+        earning = {e.module for e in graded.exercises if e.earned > 0}
+        handed = self.times.get(graded.student, {})
+        now = {module: at for module, at in handed.items() if at.begun or module in earning}
         if self.config is not None and (now or (old and old.hand_ins)):
             times = later_of(now, old.hand_ins if old else [], _same_work(graded, old))
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
@@ -361,10 +365,12 @@ def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
     """Return, for each module, whether the stored report was made from the submission that is graded now."""
     if old is None:
         return {}
-    before = {e.exercise: e.basis.get("submission") for e in old.exercises}
+    before = {e.exercise: e.basis for e in old.exercises}
     same: dict[str, bool] = {}
     for exercise in graded.exercises:
-        known = exercise.basis.get("submission") is not None
-        equal = known and before.get(exercise.exercise) == exercise.basis.get("submission")
+        was, now = before.get(exercise.exercise, {}), exercise.basis
+        # Reports of version 0.2.0 have no digest "files", only a digest that ignores comments.
+        part = "files" if "files" in was else "submission"
+        equal = part in was and was[part] == now.get(part)
         same[exercise.module] = same.get(exercise.module, True) and equal
     return same

@@ -14,7 +14,7 @@ import grader
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.intake.facts import pseudonym_of
-from grader.intake.submission import Submission
+from grader.intake.submission import Submission, exact_digest
 from grader.intake.submission import fingerprint as source_digest
 from grader.reports.points import counted
 
@@ -139,6 +139,9 @@ class Basis:
         }
         return {
             **{part: value[:16] for part, value in digests.items()},
+            # This digest is not shortened: it decides whether a submission keeps its earlier time, and a student could
+            # find two files with equal short digests.
+            "files": exact_digest(source) if source else "",
             "versions": ", ".join(f"{package} {version}" for package, version in self.versions.items()),
             "isolation": self.isolation,
             **({"backend": self.backend} if self.backend != "cpu" else {}),

@@ -130,15 +130,16 @@ class Children:
                     if frame.get("from") == "worker":
                         self._cpu += float(frame.get("cpu", 0))
                         return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
-                    body = frame.get("body", {})
-                    if body.get("started"):
+                    # Learner code may forge a message with the keys of several messages. Only the keeper decides which
+                    # message it is. It accepts each message once, and in order. Otherwise an answer could count as the
+                    # message "loaded", whose notes would then contain hidden inputs.
+                    body, taken = frame["body"], frame["taken"]
+                    if taken == "started":
                         started = True
-                    # Learner code may forge further messages "loaded", so use only the first.
-                    elif body.get("loaded") and not loaded:
+                    elif taken == "loaded":
                         loaded = True
                         self._notes = self._notes or load_notes(body.get("faults"))
-                    # Accept each answer only once, and only in order.
-                    elif left and body.get("number") == len(chosen) - len(left):
+                    else:
                         i = left.pop(0)
                         self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,12 @@ def fingerprint(source: Source) -> str:
     """
     chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
+
+
+def exact_digest(source: Source) -> str:
+    """Return SHA-256 of all that the code may depend on: code, comments and names. Code can read its own comments."""
+    parts = [source.name, source.ends, [(chunk.name, chunk.text) for chunk in source.chunks]]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _code_lines(text: str) -> list[str]:

@@ -65,22 +65,22 @@ class Stages:
     def done(self) -> bool:
         return not self._due
 
-    def takes(self, body: dict[str, Any]) -> bool:
-        """Return whether the child's frame is the expected frame.
+    def takes(self, body: dict[str, Any]) -> Expected | None:
+        """Return the expected key and value if the child's frame has them, else None.
 
         After the last expected frame of a stage, ``hand_out`` writes the next stage.
         """
         if not self._due:
-            return False
+            return None
         key, value = self._due[0]
         if type(body.get(key)) is not type(value) or body[key] != value:
-            return False
+            return None
         self._due.popleft()
         while not self._due and self._later:
             expected, data = self._later.popleft()
             self._due += expected
             self._waiting += data if expected else b""
-        return True
+        return key, value
 
     def hand_out(self) -> None:
         """Write as many bytes as the pipe to the child accepts now. After the last stage, close the pipe."""
@@ -274,9 +274,10 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
             return "done" if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
-        if stages.takes(body):
+        if taken := stages.takes(body):
             # Send the child's frame first. The next stage runs learner code, which may get all processes killed.
-            send({"from": "child"}, [raw])
+            # The frame may also have keys of other frames, so name the frame that it was taken for.
+            send({"from": "child", "taken": taken[0]}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
             return "flood"

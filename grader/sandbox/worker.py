@@ -102,7 +102,9 @@ class Worker:
         secret: Sequence[dict[str, Any]] = (),
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
-        """Start a child process and yield its frames ``{"from": "child", "body": ...}``, which are not trusted.
+        """Start a child process and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
+
+        ``body`` is not trusted. ``taken`` is the key for which the keeper took the frame (started, loaded or number).
 
         The worker adds its own frames: ``{"asleep": True}`` when the child sleeps for the first time, and at last
         ``{"end": how}``.

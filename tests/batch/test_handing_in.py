@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from grader.batch.handing_in import read_stated, stated_in, times_of
-from grader.batch.late import Handed
+from grader.batch.late import EVERY, Handed
+from grader.batch.overrides import Adjustments
+from grader.batch.reporting import Basis
+from grader.common.result import HandIn, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.intake.reading import read
+from grader.intake.submission import Chunk, Source, Submission, fingerprint
 from grader.intake.times import STATED
 from tests.batch.test_grade import NAME, RIGHT
 from tests.made_up import made_up
+from tests.reports.example_reports import exercise, make_report, result
 
 MODULE = "01_gather"
+DEADLINE = datetime(2026, 11, 1, tzinfo=UTC)
+STUB = 'def gather(a, *, mesh):\n    """As given.\n    """\n    raise NotImplementedError("gather")\n\n\ngather_time = None\n'
 
 
 @pytest.fixture
@@ -52,6 +59,64 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
         "times, and copying files changes them. In this course, a submission that is late by one of these times loses no points. "
         "For late penalties by your own record of times, write submitted.csv, with the columns student and time, into the folder of submissions"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STUB,
+        STUB + "if True:\n    def gather(a, *, mesh): return a\n",
+        STUB.replace("given.", 'given.\n    # """; return a; """'),
+    ],
+    ids=["handout", "definition in an if", "code in a docstring"],
+)
+def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_points(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Code where the grader did not look for changes earned points, and had no penalty in spite of the staff's record."""
+    place = tmp_path / "ada"
+    place.mkdir()
+    (place / f"{NAME}.py").write_text(text)
+    monkeypatch.setattr(Course, "handed_out", frozenset({fingerprint(Source("", (Chunk("", STUB),)))}))
+    work = {"ada": read(place, "ada", course.module_of, course.handed_out)}
+    late = Handed(DEADLINE + timedelta(days=20), STATED)
+    times, _ = times_of(course, {"ada": place}, work, {("ada", EVERY): late}, [MODULE])
+    config = course.config.model_copy(
+        update={"modules": [m.model_copy(update={"deadline": DEADLINE}) for m in course.config.modules]}
+    )
+    for status, penalties in (("failed", []), ("passed", [2.0])):
+        graded = make_report(exercise([result("v", status, points=2)], module=MODULE), student="ada")
+        assert [h.penalty for h in Adjustments(config, times=times)(graded, None).hand_ins] == penalties
+
+
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        ('"""As given.\n"""\n', False),
+        ('"""As given.\n# """; answer = 1; """\n"""\n', True),
+        ('"""As given.\n"""\n# answer = 1\n', True),
+        ('"""As given.  \n"""\n', True),
+    ],
+    ids=["equal", "code in a docstring", "comment", "blanks in a string"],
+)
+def test_only_equal_files_keep_their_earlier_time(course: Course, tmp_path: Path, text: str, late: bool) -> None:
+    """Code can read its own comments, so a file with other comments may earn other points."""
+    basis = Basis(course, {}, "none", "cpu")
+    times = {"ada": {MODULE: Handed(DEADLINE + timedelta(days=2), STATED, for_all=True)}}
+    config = course.config.model_copy(
+        update={"modules": [m.model_copy(update={"deadline": DEADLINE}) for m in course.config.modules]}
+    )
+
+    def graded(text: str) -> Report:
+        source = Source(f"{NAME}.py", (Chunk(f"{NAME}.py", text),))
+        of = basis.of(Submission("ada", {NAME: source}, (), ""), NAME)
+        passed = [result("v", "passed", points=10)]
+        return make_report(exercise(passed, exercise=NAME, module=MODULE, basis=of), student="ada")
+
+    in_time = HandIn(module=MODULE, submitted=DEADLINE.isoformat(), source=STATED)
+    old = graded('"""As given.\n"""\n').model_copy(update={"hand_ins": [in_time]})
+    (found,) = Adjustments(config, times=times)(graded(text), old).hand_ins
+    assert found.penalty == (2.0 if late else 0.0)
 
 
 def test_submitted_csv_in_a_students_folder_is_ignored(course: Course, tmp_path: Path) -> None:

@@ -290,6 +290,26 @@ def test_a_forged_answer_cannot_claim_a_fault_of_the_grader(workers: Workers, fo
         assert kind in ("raised", "crashed", "refused", [1], [2])
 
 
+def test_a_forged_note_contains_no_hidden_case(workers: Workers) -> None:
+    """A forged message was both the first answer to a hidden request and, for the grader, the notes on the loading."""
+    text = """
+import json, os, struct
+def send(header):
+    data = json.dumps({**header, "blobs": []}).encode()
+    os.write(11, struct.pack("<I", len(data)) + data)
+def shown(n): return n
+def hidden(n):
+    told = {"chunk": "a.py", "line": 1, "message": f"hidden: {n}", "kind": "raised"}
+    send({"number": 1, "values": [{"value": n}], "loaded": True, "faults": [told]})
+    return n
+send({"started": True, "loaded": True})
+"""
+    asks = [cases("shown", {"n": 1}), replace(cases("hidden", {"n": 41}), secret=True)]
+    answered, notes = collect(workers, source(text), asks)
+    assert [values(a.finding) for a in answered] == [[1], [41]]
+    assert not notes
+
+
 def test_a_forged_answer_shifts_no_other_answer(workers: Workers) -> None:
     """A forged answer counts like a returned one, and shifts no other answer."""
     forged = {"number": 0, "values": [{"value": 7}]}

@@ -85,6 +85,18 @@ raise ValueError("told while loading")
         assert not frames[1]["body"].get("faults")
 
 
+def test_the_keeper_names_the_frame_that_each_message_was_taken_for(worker: Worker) -> None:
+    """A message may have the keys of other messages, too."""
+    text = """
+import json, os, struct
+data = json.dumps({"started": True, "loaded": True, "number": 0, "blobs": []}).encode()
+os.write(11, struct.pack("<I", len(data)) + data)
+def f(n): return n
+"""
+    frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
+    assert [f["taken"] for f in frames[:-1]] == ["started", "loaded", "number", "number"]
+
+
 def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) -> None:
     """More data is sent than a pipe holds."""
     text = "import os\nos.close(10)\ndef f(n): return 1"
@@ -128,7 +140,7 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     limits = {"trace_seconds": 1.0, "total_seconds": 1.0, "idle_seconds": 1.0}
     stages = Stages(to_child, b"", b"", [])
     ended, _ = relay(out, IdleTime(1), limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
-    assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
+    assert sent == [{"from": "child", "taken": "started"}] and ended in ("disk", "timeout")
     os.close(out)
     os.close(inlet)
 
