@@ -11,7 +11,7 @@ Loss and norm concern all devices, but a device has only its own rows and parame
                                      +--> squares, summed over tp
 ```
 
-**Start** from your block: copy your function for one device from M1's file. A notebook defines it already.
+**Start** from your function for one device in M1's file. A notebook defines it already.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -37,14 +37,14 @@ parameters are p − RATE · g · min(1, LIMIT/‖g‖).
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, in the dtype of x |
 | work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
-| memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
+| memory | parameters, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. The squares
-of g for `before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's
+**Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. Those
+for `before` and `between` sum to 1 on both. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's
 small case, a step sends 34944 bytes over tp, 1152 over sp, and 185472 over dp and sp together.
 
 ## Going further
