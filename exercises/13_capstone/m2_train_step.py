@@ -10,7 +10,7 @@ Loss and norm concern all devices, but a device has only its own rows and parame
                                      +--> squares, summed over tp
 ```
 
-**Start** from your block: copy your function for one device from M1's file. A notebook defines it already.
+**Start** from your function for one device in M1's file. A notebook defines it already.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
