@@ -110,7 +110,7 @@ def sums_swapped(t, w):
 
 
 def whole_sums_both_ways(t, w):
-    """both_ways_matmul_rs: both_rs_whole_sums_all_round
+    """both_ways_matmul_rs: both_rs_mean_of_two_rings
     Row: whole sums travel both ways, and each device keeps half of each."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     parts, half = jnp.stack(jnp.split(w, n, axis=1)), t.shape[0] // 2

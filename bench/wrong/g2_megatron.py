@@ -88,7 +88,7 @@ def plain_psum_in_block(x, w_in, w_out, dy):
 
 
 def neither_f_nor_g(x, w_in, w_out, dy):
-    """block_by_hand: block_without_f, block_of_psum
+    """block_by_hand: block_by_psum_alone
     Rows: f is missing, and g reduces in the backward pass."""
     return through(lambda x, u, d: jax.lax.psum(jnp.tanh(x @ u) @ d, "tp"), x, w_in, w_out, dy)
 
@@ -101,7 +101,7 @@ def dx_summed_again(x, w_in, w_out, dy):
 
 
 def all_gradients_summed(x, w_in, w_out, dy):
-    """block_by_hand: block_summed_again, block_sums_weights
+    """block_by_hand: block_sums_all
     Row: f, plus a later sync of all gradients."""
     y, *grads = through(lambda x, u, d: added(jnp.tanh(spread(x) @ u) @ d), x, w_in, w_out, dy)
     return y, *jax.lax.psum(grads, "tp")

@@ -105,7 +105,7 @@ def first_synced_only(ws, xs, *, mesh):
 
 
 def last_synced_only(ws, xs, *, mesh):
-    """accumulate: accumulated_last_synced
+    """accumulate: accumulated_last_reduced
     Row: syncs the last micro-batch's gradient, not the sum of all."""
 
     def local(ws, xs):

@@ -13,7 +13,7 @@ def whole(array, axis, dim):
 
 
 def weights_gathered_over_y_too(a, w_in, w_out, *, mesh):
-    """mlp_2d: gathered_over_both_axes
+    """mlp_2d: gathered_over_both_axes, gathered_over_x_then_y
     Row: gathers the weights over y, too; every chip computes all of F, and no sum is needed."""
 
     def local(a, w_in, w_out):
@@ -27,7 +27,7 @@ def weights_gathered_over_y_too(a, w_in, w_out, *, mesh):
 
 
 def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
-    """mlp_2d: gathered_over_both_axes
+    """mlp_2d: gathered_over_both_axes, hidden_gathered_over_y
     Row: gathers over y: the hidden units are joined, and w_out over y."""
 
     def local(a, w_in, w_out):
@@ -66,7 +66,7 @@ def w_out_cut_the_other_way(a, w_in, w_out, *, mesh):
 
 
 def scattered_by_untiled(a, w_in, w_out, *, mesh):
-    """mlp_2d: parts_interleaved
+    """mlp_2d: parts_of_a_interleaved
     Row: parts in the wrong order: the gathered parts of A are interleaved."""
 
     def local(a, w_in, w_out):

@@ -119,7 +119,7 @@ def last_micro_batch_synced(w, x, y, *, mesh):
 
 
 def only_the_last_micro_batch(w, x, y, *, mesh):
-    """hsdp_grads: hsdp_overwritten
+    """hsdp_grads: hsdp_last_micro_batch_alone
     Row: the gradients of earlier micro-batches are overwritten."""
 
     def local(w, x, y):

@@ -51,19 +51,19 @@ def scheme_6_is_hidden(act, weight, hops):
 
 
 def gather_of_a_beside_its_matmul(act, weight, hops):
-    """hides_behind: whole_gather_beside_its_matmul
+    """hides_behind: whole_beside_its_matmul
     Row: calls the gather of A overlapped with its own matmul even if it is whole."""
     return hidden(act, weight, hops, lambda array, hops: "own product" if hops or array == "A" else "nothing")
 
 
 def all_beside_other_layers(act, weight, hops):
-    """hides_behind: gathered_activations_called_hidden, sums_called_hidden
+    """hides_behind: activations_called_hidden, gathered_activations_called_hidden, sums_called_hidden
     Row: compares times, not dependence: every collective overlaps other layers."""
     return hidden(act, weight, hops, lambda array, hops: "other layers")
 
 
 def all_beside_their_own(act, weight, hops):
-    """hides_behind: whole_gather_beside_its_matmul, whole_sum_beside_its_matmul
+    """hides_behind: whole_beside_its_matmul
     Row: compares times, not dependence: every collective of A or C overlaps its own matmul, whole or not."""
     return hidden(act, weight, hops, lambda array, hops: "own product")
 
@@ -75,7 +75,7 @@ def hops_make_no_difference(act, weight, hops):
 
 
 def weight_gathered_over_both(a, ws, *, mesh, scheme):
-    """stack: everything_gathered, weights_gathered_whole
+    """stack: everything_gathered, everything_gathered_in_7, weights_gathered_whole
     Row: in scheme 7 the weight is gathered over both axes, and all chips along y do equal work."""
 
     def both(w):

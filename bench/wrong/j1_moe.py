@@ -187,7 +187,7 @@ def global_id_of_an_expert(x, route, w, *, k, cap):
 
 
 def sent_again_and_reshaped(x, route, w, *, k, cap):
-    """moe: sent_on_instead_of_back
+    """moe: slots_of_the_receiver
     Row: permutes again instead of back: the parts of the return are laid out as on the way to the experts."""
     gate, expert, place, sent = one_hot_places(x, route, k, cap)
     n, per = jax.lax.axis_size("ep"), len(w)
@@ -200,7 +200,7 @@ def sent_again_and_reshaped(x, route, w, *, k, cap):
 
 
 def read_at_the_senders_place(x, route, w, *, k, cap):
-    """moe: results_of_the_first_device
+    """moe: local_number_on_return
     Row: return offsets of the sender: a result is read at the expert's local id, not at its block on return."""
     gate, expert, place, sent = one_hot_places(x, route, k, cap)
     here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
@@ -209,7 +209,7 @@ def read_at_the_senders_place(x, route, w, *, k, cap):
 
 
 def gate_learns_twice(x, route, w, *, k, cap):
-    """moe: gate_added_twice
+    """moe: gate_gradient_twice
     Row: an extra gate gradient: the gates are applied before the experts' results are stopped, too."""
     gate, expert, place, sent = one_hot_places(x, route, k, cap)
     here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)

@@ -32,7 +32,7 @@ def tiled(a, groups, axis):
 
 
 def reshaped_in_the_wrong_order(q, k, v):
-    """ulysses: rows_interleaved
+    """ulysses: rows_alternate
     Row: after the all-to-all the positions are put together in the wrong order."""
 
     def spread_untiled(a):
@@ -62,7 +62,7 @@ def batch_taken_for_positions(q, k, v):
 
 
 def heads_interleaved_on_return(q, k, v):
-    """ulysses: heads_interleaved
+    """ulysses: heads_alternate
     Row: the return copies the way out: sizes fit, but the heads come in the wrong order."""
     q, k, v = spread(q), spread(k), spread(v)
     q, k = turned(q, k)

@@ -50,7 +50,7 @@ def packed(axes):
 
 
 def missing_axes_left_out(names, rules, mesh):
-    """spec_of: part_of_a_rule
+    """spec_of: part_of_a_rule, missing_axes_left_out
     Statement: a tuple's missing axis is left out, and the others apply."""
 
     def fit(entry, mesh, used):
@@ -61,7 +61,7 @@ def missing_axes_left_out(names, rules, mesh):
 
 
 def taken_axes_left_out(names, rules, mesh):
-    """spec_of: part_of_a_rule
+    """spec_of: part_of_a_rule, taken_axes_left_out
     Statement: a tuple's taken axis is left out, and the others apply."""
 
     def fit(entry, mesh, used):
@@ -79,7 +79,7 @@ def axes_used_twice(names, rules, mesh):
 
 
 def first_rule_decides(names, rules, mesh):
-    """spec_of: first_rule_decides
+    """spec_of: first_rule_alone
     Statement: if the first rule of a name is skipped, later rules of the name do not apply."""
     return walk(names, rules, mesh, all_or_none, skipped_counts=True)
 

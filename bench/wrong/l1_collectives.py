@@ -118,6 +118,6 @@ def first_of_a_tuple(hlo):
 
 
 def only_the_top_level(hlo):
-    """collectives: calls_not_followed, bodies_not_followed
+    """collectives: calls_not_followed, first_computation_only
     Row: neither loops nor fusions are followed."""
     return lines(hlo, follow=())

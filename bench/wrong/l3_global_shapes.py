@@ -34,7 +34,7 @@ def differ_between_groups(groups, mesh):
 
 
 def first_two_devices(groups, mesh):
-    """axes: axes_by_first_stride
+    """axes: axes_of_two_devices
     Row: only the first stride counts, so a group over two axes gets one."""
     if len(groups[0]) == 1:
         return []
@@ -105,7 +105,7 @@ def by_product(n, mesh):
 
 
 def transpose_unread(hlo, mesh):
-    """global_shapes: transpose_unread
+    """global_shapes: grid_not_transposed
     Row: T(...) is not applied: the grid's devices are read in order."""
     found = []
     for shape, sharding in parameters(hlo):

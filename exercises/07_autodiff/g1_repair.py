@@ -27,7 +27,7 @@ A *cast* makes a type varying, and changes no number.
 |---|---|---|
 | `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
 | `decay`, `means`: value | the result, whole on every device, and its gradient | |
-| each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
+| each: what is sent | one all-reduce over x of D numbers, none in the backward pass | 36 bytes |
 
 Leave `check_vma` on. If it is off, `decay` has the right values but fails a check. Without types JAX takes the result
 of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
