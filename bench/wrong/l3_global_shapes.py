@@ -51,7 +51,7 @@ def table(sharding):
     if not text:
         return None
     shape, dims, order = ([int(n) for n in part.split(",") if n] for part in text[0])
-    return np.arange(prod(dims)).reshape(dims).transpose(order or None).reshape(shape)
+    return np.arange(prod(dims)).reshape(dims).transpose(order or range(len(dims))).reshape(shape)
 
 
 def cuts(grid, dimension, mesh, inner_first=False):

@@ -65,7 +65,7 @@ def scaled_by_width(params, x, *, mesh):
 
 
 def averaged_over_tp(params, x, *, mesh):
-    """block: averaged_attention, averaged_mlp
+    """block: averaged_both, averaged_attention, averaged_mlp
     Statement: the parts over tp are averaged, not added."""
     return run(params, x, mesh, first=lambda a: jax.lax.pmean(a, "tp"), last=lambda a: jax.lax.pmean(a, "tp"))
 
