@@ -57,7 +57,7 @@ def gather_of_a_beside_its_matmul(act, weight, hops):
 
 
 def all_beside_other_layers(act, weight, hops):
-    """hides_behind: activations_called_hidden, gathered_activations_called_hidden, sums_called_hidden
+    """hides_behind: gathered_activations_called_hidden, sums_called_hidden
     Row: compares times, not dependence: every collective overlaps other layers."""
     return hidden(act, weight, hops, lambda array, hops: "other layers")
 
