@@ -149,6 +149,75 @@ def in_the_order_of_arrival(x, route, w, *, k, cap):
     return add_up(home, gate, expert, place, len(x))
 
 
+def tokens_gathered(x, route, w, *, k, cap):
+    """moe: gathered_tokens
+    Row: an all-gather of the tokens; each device runs its experts on all slots, and a scatter brings results back."""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    per, me, n = w.shape[0], jax.lax.axis_index("ep"), jax.lax.axis_size("ep")
+    everyones = jax.lax.all_gather(sent, "ep")  # [N, E, cap, D]
+    mine = jax.lax.dynamic_slice_in_dim(everyones, me * per, per, 1)
+    made = jnp.tanh(jnp.einsum("necd,edf->necf", mine, w))
+    wide = jax.lax.dynamic_update_slice_in_dim(jnp.zeros((n, n * per, *made.shape[2:])), made, me * per, 1)
+    return add_up(jax.lax.psum_scatter(wide, "ep"), gate, expert, place, len(x))
+
+
+def second_choice_overwrites(x, route, w, *, k, cap):
+    """moe: second_choice_overwrites
+    Row: the result of a later choice overwrites that of an earlier one."""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    home = jax.lax.all_to_all(jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w)), "ep", 1, 0, tiled=True)
+    out = jnp.zeros((len(x), w.shape[2]))
+    for choice in range(k):
+        of = slice(choice * len(x), (choice + 1) * len(x))
+        served = (place[of] < cap)[:, None]
+        out = jnp.where(served, gate[of][:, None] * home[expert[of], jnp.minimum(place[of], cap - 1)], out)
+    return out
+
+
+def global_id_of_an_expert(x, route, w, *, k, cap):
+    """moe: expert_of_the_whole_numbering
+    Row: the global id of an expert indexes the device's own weights, and JAX clamps the index."""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    ids = jax.lax.axis_index("ep") * len(w) + jnp.arange(len(w))
+    made = jnp.tanh(jnp.einsum("ecd,edf->ecf", here, jnp.take(w, ids, axis=0, mode="clip")))
+    home = jax.lax.all_to_all(made, "ep", 1, 0, tiled=True)
+    return add_up(home, gate, expert, place, len(x))
+
+
+def sent_again_and_reshaped(x, route, w, *, k, cap):
+    """moe: slots_of_the_receiver
+    Row: permutes again instead of back: the parts of the return are laid out as on the way to the experts."""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    n, per = jax.lax.axis_size("ep"), len(w)
+    here = jax.lax.all_to_all(sent.reshape(n, per, cap, -1), "ep", 0, 0)  # [N, per, cap, D]
+    here = here.swapaxes(0, 1).reshape(per, n * cap, -1)
+    made = jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
+    home = jax.lax.all_to_all(made.reshape(per, n, cap, -1).swapaxes(0, 1), "ep", 0, 0)
+    home = home.swapaxes(0, 1).reshape(n * per, cap, -1)
+    return add_up(home, gate, expert, place, len(x))
+
+
+def read_at_the_senders_place(x, route, w, *, k, cap):
+    """moe: local_number_on_return
+    Row: return offsets of the sender: a result is read at the expert's local id, not at its block on return."""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    home = jax.lax.all_to_all(jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w)), "ep", 1, 0, tiled=True)
+    return add_up(home, gate, expert % len(w), place, len(x))
+
+
+def gate_learns_twice(x, route, w, *, k, cap):
+    """moe: gate_gradient_twice
+    Row: an extra gate gradient: the gates are applied before the experts' results are stopped, too."""
+    gate, expert, place, sent = one_hot_places(x, route, k, cap)
+    here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
+    home = jax.lax.all_to_all(jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w)), "ep", 1, 0, tiled=True)
+    extra = gate - jax.lax.stop_gradient(gate)
+    return add_up(home, gate + extra, expert, place, len(x))
+
+
 def bytes_one_way(S, D, k, room, N):
     """moe_bytes: bytes_one_way"""
     return 2 * S * k * room / 100 * D * (N - 1) / N

@@ -42,9 +42,9 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** On the two devices of tp=2, the squares of g for cut parameters sum to 3 and to 5. The squares of g for
-`before` and `between` sum to 1 on both devices. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's small case,
-a step sends 34944 bytes over tp, 1152 over sp, and 185472 over dp and sp together.
+**Small case.** On the two devices of tp=2, the squares of g for cut parameters sum to 3 and to 5. Those for `before`
+and `between` sum to 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 Check your work: shardlings check m2_train_step
 Notes on all exercises of this module: see README.md, or run shardlings show 13_capstone

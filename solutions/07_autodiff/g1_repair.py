@@ -27,7 +27,7 @@ A *cast* makes a type varying, and changes no number.
 |---|---|---|
 | `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
 | `decay`, `means`: value | the result is whole on every device; the result and its gradient are right | |
-| each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
+| each: what is sent | one all-reduce over x of D numbers, none in the backward pass | 36 bytes |
 
 Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without `check_vma` JAX
 takes the result of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second

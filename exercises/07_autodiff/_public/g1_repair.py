@@ -28,7 +28,7 @@ A *cast* makes a type varying, and changes no number.
 |---|---|---|
 | `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
 | `decay`, `means`: value | the result is whole on every device; the result and its gradient are right | |
-| each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
+| each: what is sent | one all-reduce over x of D numbers, none in the backward pass | 36 bytes |
 
 Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without `check_vma` JAX
 takes the result of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second
@@ -58,6 +58,7 @@ from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_collectives
 from grader.expect import expect_spec
+from grader.expect import expect_traffic
 
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 3}], stars=2, figures={'loop_time': ['hop', 'ici', 'pod']})
@@ -170,6 +171,14 @@ decayed = exercise.call(decay, x=normal("T", "B", "D", spec=P(None, "x")), wrt=[
 averaged = exercise.call(means, x=rows, wrt=["x"], cotangent=normal("D"), dims=DIMS)
 
 
+@exercise.helper
+def one_sum_of_columns(seen):
+    """Require one all-reduce over x in both passes together, of D float32 numbers."""
+    n = seen.mesh["x"]
+    expect_collectives(seen, all_reduce={"x": 1})
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.dims["D"])
+
+
 @exercise.check(squared, points=0.5, public=True)
 def squares_value(seen):
     """squares: the sums of rows are cut over x, and those of columns are whole"""
@@ -194,19 +203,19 @@ def means_value(seen):
 
 @exercise.check(squared_back, points=0.25, public=True, after=squares_value)
 def squares_traffic(seen):
-    """squares: one all-reduce forwards, none backwards, with check_vma on"""
+    """squares: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
     of_rows, of_columns = seen.cotangent
     expect_close(seen.grads["x"], 2 * seen.x * (of_rows[:, None] + of_columns))
-    expect_collectives(seen, all_reduce={"x": 1})
+    one_sum_of_columns(seen)
 
 
 @exercise.check(decayed, points=0.25, public=True, after=decay_value)
 def decay_traffic(seen):
-    """decay: one all-reduce forwards, none backwards, with check_vma on"""
-    expect_collectives(seen, all_reduce={"x": 1})
+    """decay: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    one_sum_of_columns(seen)
 
 
 @exercise.check(averaged, points=0.25, public=True, after=means_value)
 def means_traffic(seen):
-    """means: one all-reduce forwards, none backwards, with check_vma on"""
-    expect_collectives(seen, all_reduce={"x": 1})
+    """means: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    one_sum_of_columns(seen)

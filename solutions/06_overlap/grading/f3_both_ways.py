@@ -346,6 +346,20 @@ def both_ag_whole_shards_all_round(a, w):
 
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value, breaks="C equals A @ W")
+def both_ag_records_swapped(a, w):
+    """You swapped the rows of the two directions. After t hops, the half that goes forth comes from device me - t. The half that goes back comes from me + t."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+    upper, lower = jnp.split(a, [a.shape[0] // 2])
+    c, d = upper @ rows[me], lower @ rows[me]
+    for hop in range(1, n):
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        c, d = c + upper @ rows[(me + hop) % n], d + lower @ rows[(me - hop) % n]
+    return jnp.concatenate([c, d])
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value, breaks="C equals A @ W")
 def both_ag_one_record(a, w):
     """You use one index for both directions. After t hops, the half that goes forth comes from device me - t. The half that goes back comes from me + t."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -499,7 +513,7 @@ def both_rs_halves_one_way(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_same], breaks="N − 1 blocks in all")
 def both_rs_mean_of_two_rings(t, w):
-    """You sum whole blocks both ways round and take the mean: twice the bytes and twice the matmuls. Let each direction carry half."""
+    """You sum whole blocks both ways round: twice the bytes and twice the matmuls. Let each direction carry half."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns = w.reshape(w.shape[0], n, -1)
@@ -520,6 +534,20 @@ def both_rs_one_record(t, w):
     up, down = upper @ columns[:, (me - 1) % n], lower @ columns[:, (me - 1) % n]
     for hop in range(1, n):
         up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me - 1 - hop) % n]
+        down = jax.lax.ppermute(down, "y", back) + lower @ columns[:, (me - 1 - hop) % n]
+    return jnp.concatenate([up, down])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value, breaks="(Out equals T @ W)")
+def both_rs_records_swapped(t, w):
+    """You swapped the blocks of the two directions. Sums that go forth start with block me - 1 and count down. Sums that go back start with me + 1 and count up."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    upper, lower = jnp.split(t, [t.shape[0] // 2])
+    up, down = upper @ columns[:, (me + 1) % n], lower @ columns[:, (me - 1) % n]
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me + 1 + hop) % n]
         down = jax.lax.ppermute(down, "y", back) + lower @ columns[:, (me - 1 - hop) % n]
     return jnp.concatenate([up, down])
 

@@ -7,7 +7,7 @@ from jax.sharding import PartitionSpec as P
 
 from g1_repair import decay, exercise, loop_time, means, squares
 from grader.exercise import Scenario, larger, normal
-from grader.expect import expect_close, expect_collectives, expect_spec
+from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
 rows = normal("B", "D", spec=P("x"))
@@ -34,6 +34,14 @@ decayed = exercise.call(
 averaged = exercise.call(means, x=rows, wrt=["x"], cotangent=normal("D"), dims=DIMS, hidden_dims=HIDDEN)
 
 
+@exercise.helper
+def one_sum_of_columns(seen):
+    """Require one all-reduce over x in both passes together, of D float32 numbers."""
+    n = seen.mesh["x"]
+    expect_collectives(seen, all_reduce={"x": 1})
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.dims["D"])
+
+
 @exercise.check(squared, points=0.5, public=True)
 def squares_value(seen):
     """squares: the sums of rows are cut over x, and those of columns are whole"""
@@ -58,22 +66,22 @@ def means_value(seen):
 
 @exercise.check(squared_back, points=0.25, public=True, after=squares_value)
 def squares_traffic(seen):
-    """squares: one all-reduce forwards, none backwards, with check_vma on"""
+    """squares: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
     of_rows, of_columns = seen.cotangent
     expect_close(seen.grads["x"], 2 * seen.x * (of_rows[:, None] + of_columns))
-    expect_collectives(seen, all_reduce={"x": 1})
+    one_sum_of_columns(seen)
 
 
 @exercise.check(decayed, points=0.25, public=True, after=decay_value)
 def decay_traffic(seen):
-    """decay: one all-reduce forwards, none backwards, with check_vma on"""
-    expect_collectives(seen, all_reduce={"x": 1})
+    """decay: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    one_sum_of_columns(seen)
 
 
 @exercise.check(averaged, points=0.25, public=True, after=means_value)
 def means_traffic(seen):
-    """means: one all-reduce forwards, none backwards, with check_vma on"""
-    expect_collectives(seen, all_reduce={"x": 1})
+    """means: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    one_sum_of_columns(seen)
 
 
 def _mapped(local, x, mesh, in_specs=None, out_specs=None, check_vma=True):
@@ -169,6 +177,15 @@ def squares_all_cut(x, *, mesh):
     return _mapped(_squares, x, mesh, out_specs=P("x"))
 
 
+@exercise.misconception(
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+)
+def squares_summed_twice(x, *, mesh):
+    """You summed the columns' results over the devices twice. After the first psum all devices hold equal sums, and the second adds N copies."""
+    local = lambda x: ((x**2).sum(1), jax.lax.psum(jax.lax.psum((x**2).sum(0), "x"), "x"))  # noqa: E731
+    return _mapped(local, x, mesh, out_specs=(P("x"), P()))
+
+
 @exercise.misconception(of=squares, fails=squares_traffic, breaks="none in the backward pass")
 def squares_right_but_unchecked(x, *, mesh):
     """The specs are right, but you turned the check off. JAX no longer knows that the psum's result is equal on all devices, so the backward pass sums its cotangent over the devices."""
@@ -189,6 +206,17 @@ def decay_psum_in_the_loop(x, *, mesh):
 
     def local(x):
         return jax.lax.fori_loop(0, len(x), lambda t, c: c / 2 + jax.lax.psum(x[t].sum(0), "x"), jnp.zeros(x.shape[2]))
+
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.misconception(of=decay, fails=decay_traffic, breaks="one all-reduce over x of D numbers")
+def decay_psum_before_the_loop(x, *, mesh):
+    """You sum every round's rows over the devices before the loop: T times the bytes. Cast the start, and sum over the devices once, after the loop."""
+
+    def local(x):
+        sums = jax.lax.psum(x.sum(1), "x")
+        return jax.lax.fori_loop(0, len(x), lambda t, c: c / 2 + sums[t], jnp.zeros(x.shape[2]))
 
     return _mapped(local, x, mesh, P(None, "x"))
 
@@ -237,6 +265,12 @@ def means_summed(x, *, mesh):
 def means_summed_twice(x, *, mesh):
     """You reduced twice. After the first reduction all devices hold equal results, and the second adds N copies."""
     return _mapped(lambda x: jax.lax.psum(jax.lax.pmean(x.mean(0), "x"), "x"), x, mesh)
+
+
+@exercise.misconception(of=means, fails=means_traffic, breaks="one all-reduce over x of D numbers")
+def means_of_summed_rows(x, *, mesh):
+    """You summed rows over the devices before you took their mean, which sends the bytes of all rows of a device. Take the mean of the device's rows first."""
+    return _mapped(lambda x: jax.lax.pmean(x, "x").mean(0), x, mesh)
 
 
 @exercise.misconception(of=means, fails=means_traffic, breaks="none in the backward pass")

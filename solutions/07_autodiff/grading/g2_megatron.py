@@ -196,7 +196,7 @@ def f_is_g(x):
 
 @exercise.misconception(of=g, fails=g_value, breaks="results and gradients as in the first table")
 def g_is_psum(y):
-    """With check_vma=False the backward pass of psum is a psum too, so it adds N copies of one cotangent. The cotangent is already whole: pass it on."""
+    """Your backward pass adds N copies of one cotangent. With check_vma=False the backward pass of psum is a psum too. The cotangent is already whole: pass it on."""
     return jax.lax.psum(y, "tp")
 
 
@@ -292,6 +292,28 @@ def block_of_psum(x, w_in, w_out, dy):
     """You used psum in place of g. With check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(f(x) @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.misconception(
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
+)
+def block_by_psum_alone(x, w_in, w_out, dy):
+    """You used psum in place of g, and left out f. With check_vma=False the backward pass of psum adds N copies of dy, and nothing adds the devices' parts of dx. Use both f and g."""
+    block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.misconception(
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
+)
+def block_sums_all(x, w_in, w_out, dy):
+    """You summed all gradients over tp again. f has already summed dx, and each device already has the whole gradient of its own weights."""
+    y, *grads = block_by_hand(x, w_in, w_out, dy)
+    return y, *jax.lax.psum(grads, "tp")
 
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_traffic, breaks="and nothing else")

@@ -172,6 +172,12 @@ def accumulated_whole(ws, xs, *, mesh):
     return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
 
 
+@exercise.misconception(form_of=accumulated_whole, breaks="for any M")
+def accumulated_whole_in_shard_map(ws, xs, *, mesh):
+    """Like `accumulated_whole`, in a shard_map with check_vma=True."""
+    return _mapped(_of_own_rows, ws, xs, mesh, True)
+
+
 @exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_constrained(ws, xs, *, mesh):
     """You asked for a whole gradient inside the loop: the values are right, but it sends M times the bytes. Keep the sum unreduced until the loop ends."""
@@ -181,6 +187,13 @@ def accumulated_constrained(ws, xs, *, mesh):
         return (total + reshard(jax.grad(loss)(weights, x), P()), None)
 
     return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
+
+
+@exercise.misconception(form_of=accumulated_constrained, breaks="for any M")
+def accumulated_constrained_unrolled(ws, xs, *, mesh):
+    """Like `accumulated_constrained`, without a scan."""
+    weights = reshard(ws, P(reduced={"dp"}))
+    return sum((reshard(jax.grad(loss)(weights, x), P()) for x in xs), jnp.zeros_like(ws))
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
@@ -236,6 +249,18 @@ def accumulated_first_only(ws, xs, *, mesh):
     def local(ws, xs):
         first = jax.lax.psum(jax.grad(loss)(ws, xs[0]), "dp")
         return jax.lax.scan(lambda total, x: (total + jax.grad(loss)(ws, x), None), first, xs[1:])[0]
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.misconception(
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+)
+def accumulated_last_reduced(ws, xs, *, mesh):
+    """You all-reduced the last micro-batch's gradient only. The earlier micro-batches' gradients stayed on their devices. Add the gradients first, and all-reduce their sum."""
+
+    def local(ws, xs):
+        return _of_own_rows(ws, xs[:-1]) + jax.lax.psum(jax.grad(loss)(ws, xs[-1]), "dp")
 
     return _mapped(local, ws, xs, mesh, False)
 

@@ -105,14 +105,14 @@ def cut(whole, device=None):
     return jax.lax.dynamic_slice_in_dim(whole, first, width, axis=1)
 
 
-def written(x, ws, dy, own=cut, scatter=scatter, whole=total):
-    """Run the solution with given changes: how dy is cut, and how {dh} and dx are reduced."""
+def written(x, ws, dy, own=cut, scatter=scatter, whole=total, slope=lambda h: 1 - h**2):
+    """Run the solution with given changes: how dy is cut, how {dh} and dx are reduced, and the derivative of tanh."""
     held = [x]
     for w in ws:
         held.append(gather(jnp.tanh(held[-1] @ w)))
     dh, dws = own(dy), []
     for layer in reversed(range(len(ws))):
-        back = dh * (1 - cut(held[layer + 1]) ** 2)
+        back = dh * slope(cut(held[layer + 1]))
         dws.insert(0, held[layer].T @ back)
         parts = back @ ws[layer].T
         dh = scatter(parts) if layer else whole(parts)
@@ -166,6 +166,12 @@ def dx_averaged(x, ws, dy):
 def columns_of_device_0(x, ws, dy):
     """Every device cut the first columns out of dy. A device's columns start at its index along tp times the number of columns per device."""
     return written(x, ws, dy, own=lambda dy: cut(dy, 0))
+
+
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
+def slope_left_out(x, ws, dy):
+    """Your backward pass leaves out the derivative of tanh. Multiply dh by 1 - h² before you use it."""
+    return written(x, ws, dy, slope=jnp.ones_like)
 
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")

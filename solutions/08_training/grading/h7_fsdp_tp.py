@@ -244,6 +244,43 @@ def gathered_over_both_axes(a, w_in, w_out, *, mesh):
     return around(over_x=both, finish=own_columns)(a, w_in, w_out, mesh)
 
 
+@exercise.misconception(fails=[mlp_activations, mlp_backward], breaks="one gather and one scatter")
+def gathered_over_x_then_y(a, w_in, w_out, *, mesh):
+    """You gathered the weights over x, and then over y as well, so chips along y repeat the same work. Leave F cut over y."""
+
+    def both(w, axis):
+        part = jax.lax.all_gather(w, "x", axis=axis, tiled=True)
+        return jax.lax.all_gather(part, "y", axis=1 - axis, tiled=True)
+
+    return around(over_x=both, finish=own_columns)(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=[mlp_activations, mlp_backward, mlp_weights], breaks="one gather and one scatter")
+def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
+    """You gathered tanh(H) and W_out over y, so chips along y repeat the second matmul. Leave F cut over y: each chip multiplies its own part of F, and a reduce-scatter over y adds the results."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        hidden = jnp.tanh(rows @ jax.lax.all_gather(w_in, "x", axis=0, tiled=True))
+        hidden, down = (jax.lax.all_gather(w, "y", axis=axis, tiled=True) for axis, w in ((1, hidden), (0, w_out)))
+        return own_columns(hidden @ jax.lax.all_gather(down, "x", axis=1, tiled=True))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=mlp_value, breaks="right numbers")
+def parts_of_a_interleaved(a, w_in, w_out, *, mesh):
+    """You joined the parts of A in the wrong order: their columns alternate. The part of device 0 along y comes first, then that of device 1: use tiled=True."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=2).reshape(a.shape[0], -1)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
 @exercise.misconception(fails=[mlp_weights, mlp_activations, mlp_backward], breaks="in `shard_map`")
 def left_to_the_compiler(a, w_in, w_out, *, mesh):
     """You left the collectives to the compiler, so your program does not show what is sent. Write it with

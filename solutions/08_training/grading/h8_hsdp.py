@@ -203,6 +203,16 @@ def hsdp_last_micro_batch_far(w, x, y, *, mesh):
 
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
+def hsdp_last_micro_batch_alone(w, x, y, *, mesh):
+    """You kept only the gradient of the last micro-batch. Add each micro-batch's gradient to the earlier ones."""
+
+    def local(w, x, y):
+        return normed(far_sum(scattered(own_sum(w, x[-1:], y[-1:]))) / (y.size * mesh.size))
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_never_far(w, x, y, *, mesh):
     """You never summed over rep, so the copies learn from different rows and drift apart. Sum over rep after the reduce-scatter."""
     return hsdp(mesh, scattered)(w, x, y)

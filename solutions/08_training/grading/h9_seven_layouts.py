@@ -345,6 +345,26 @@ def everything_gathered(a, ws, *, mesh, scheme):
     return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
 
 
+@exercise.misconception(of=stack, fails=both_budget, breaks="no matmul runs twice")
+def everything_gathered_in_7(a, ws, *, mesh, scheme):
+    """In scheme 7 you gathered A and W over y, so devices along y compute the same. Over x, gather the columns of W. Leave its rows, and A's columns, cut over y."""
+
+    def whole(a, w):
+        return own_part(gather(a, "y", 1) @ gather(gather(w, "x", 1), "y", 0), "y", 1)
+
+    return with_layers(s7=whole)(a, ws, mesh, scheme)
+
+
+@exercise.misconception(form_of=everything_gathered_in_7, breaks="no matmul runs twice")
+def everything_gathered_in_7_first_over_y(a, ws, *, mesh, scheme):
+    """Like `everything_gathered_in_7`, with the gather over y first."""
+
+    def whole(a, w):
+        return own_part(gather(a, "y", 1) @ gather(gather(w, "y", 0), "x", 1), "y", 1)
+
+    return with_layers(s7=whole)(a, ws, mesh, scheme)
+
+
 @exercise.misconception(
     of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="laid out as A, by `jax.shard_map`"
 )
@@ -412,6 +432,32 @@ def sums_called_hidden(act, weight, hops):
     """You answered that other layers can overlap a whole collective of C. The collective needs the whole matmul, and the next layer needs the collective, so nothing can run beside it."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
+
+
+@exercise.misconception(form_of=sums_called_hidden, breaks="the list, also")
+def sums_and_activations_called_hidden(act, weight, hops):
+    """Like `sums_called_hidden`, and gathers of A too."""
+    return [(*c[:3], "other layers") for c in hides_behind(act, weight, hops)]
+
+
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+def whole_beside_its_matmul(act, weight, hops):
+    """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. They overlap only in hops."""
+    return hides_behind(act, weight, True)
+
+
+@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the list, also")
+def whole_gather_beside_its_matmul(act, weight, hops):
+    """Like `whole_beside_its_matmul`, for A alone."""
+    found = hides_behind(act, weight, hops)
+    return [(*c[:3], "own product" if c[1] == "A" else c[3]) for c in found]
+
+
+@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the list, also")
+def whole_sum_beside_its_matmul(act, weight, hops):
+    """Like `whole_beside_its_matmul`, for C alone."""
+    found = hides_behind(act, weight, hops)
+    return [(*c[:3], "own product" if c[1] == "C" else c[3]) for c in found]
 
 
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")

@@ -263,6 +263,18 @@ def second_choice_overwrites(x, route, w, *, k, cap):
     return results.reshape(k, len(x), -1)[-1]
 
 
+@exercise.misconception(form_of=second_choice_overwrites, breaks="the sum over each token's choices")
+def second_choice_overwrites_if_served(x, route, w, *, k, cap):
+    """Like `second_choice_overwrites`, but a choice without a slot overwrites nothing."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    out, results = 0, gate[:, None] * home.at[expert, slot].get(mode="fill", fill_value=0)
+    for served, result in zip((slot < cap).reshape(k, -1, 1), results.reshape(k, len(x), -1), strict=True):
+        out = jnp.where(served, result, out)
+    return out
+
+
 @exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def first_choice_only(x, route, w, *, k, cap):
     """You sent each token to one expert. Each token chooses k experts."""
@@ -414,6 +426,35 @@ def sent_on_instead_of_back(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
+@exercise.misconception(form_of=sent_on_instead_of_back, breaks="the sum over each token's choices")
+def sent_on_untiled(x, route, w, *, k, cap):
+    """Like `sent_on_instead_of_back`, without tiled=True."""
+    (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
+    slot = slots_of(expert, E)
+    made = through(there(placed(x, expert, slot, E, cap)), w).reshape(n, E // n, cap, -1)
+    home = jax.lax.all_to_all(made, "ep", split_axis=0, concat_axis=0).reshape(E, cap, -1)
+    return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
+def local_number_on_return(x, route, w, *, k, cap):
+    """You looked up returned results by the expert's number on its device. Results return in the order of all E
+    experts: use the number among all E."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    return joined(home, gate, expert % len(w), slot, len(x))
+
+
+@exercise.misconception(fails=moe_value, breaks="A device has `cap` slots for each expert")
+def slots_of_the_whole_device(x, route, w, *, k, cap):
+    """You numbered the slots over all experts together, so a device serves only its first `cap` choices. Each expert
+    has `cap` slots of its own: start at 0 for each expert."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = jnp.arange(len(expert))
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
 @exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def expert_of_the_whole_numbering(x, route, w, *, k, cap):
     """You looked up local weights by the expert's number among all E. A device's weights start at 0: subtract the number of its first expert."""
@@ -461,8 +502,7 @@ def gates_taken_as_given(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_router, breaks="`w` and `route`, by JAX")
 def gate_gradient_twice(x, route, w, *, k, cap):
-    """You multiplied by a gate divided by its own stopped copy. This factor is 1, but it changes the router's gradient.
-    Multiply by the gate once."""
+    """Your gates have the right values, but twice the gradient. Multiply by the gate once, without a stopped copy."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))

@@ -93,6 +93,22 @@ def rotated_by_the_block(q, k, v):
     return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
 
 
+@exercise.misconception(form_of=rotated_by_the_block, breaks="by their position *in the whole text*")
+def queries_rotated_by_the_block(q, k, v):
+    """Like `rotated_by_the_block`, but for queries only."""
+    q = rotate(q, jnp.arange(q.shape[1]))
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    return to_rows(attention(q, rotated(k, k)[0], v))
+
+
+@exercise.misconception(form_of=rotated_by_the_block, breaks="by their position *in the whole text*")
+def keys_rotated_by_the_block(q, k, v):
+    """Like `rotated_by_the_block`, but for keys only."""
+    k = rotate(k, jnp.arange(k.shape[1]))
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    return to_rows(attention(rotated(q, q)[0], k, v))
+
+
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def out_again_on_the_way_back(q, k, v):
     """You used the first all-to-all for the result too, and reshaped. The sizes fit, but the order is wrong. Split the
@@ -114,6 +130,31 @@ def joined_before_the_texts(q, k, v):
         return chunks.reshape(b, n * t, h // n, d)
 
     return to_rows(attention(*rotated(there(q), there(k)), there(v)))
+
+
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
+def rows_alternate(q, k, v):
+    """You joined the received parts row by row, so rows of different devices alternate. Put all rows of device 0 first,
+    then those of device 1: concat_axis=1."""
+    n = jax.lax.axis_size("x")
+
+    def there(a):
+        b, t, h, d = a.shape
+        chunks = jax.lax.all_to_all(a.reshape(b, t, n, h // n, d), "x", split_axis=2, concat_axis=2)
+        return chunks.reshape(b, n * t, h // n, d)
+
+    return to_rows(attention(*rotated(there(q), there(k)), there(v)))
+
+
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
+def heads_alternate(q, k, v):
+    """You joined the heads of the result in the wrong order, so heads of different devices alternate. Put all heads of
+    device 0 first, then those of device 1."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    out = attention(*rotated(q, k), v)
+    n, (b, t, h, d) = jax.lax.axis_size("x"), out.shape
+    chunks = jax.lax.all_to_all(out.reshape(b, n, t // n, h, d), "x", split_axis=1, concat_axis=3)
+    return chunks.reshape(b, t // n, n * h, d)
 
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")

@@ -208,6 +208,23 @@ def part_of_a_rule(names, rules, mesh):
     return P(*entries_by_rules(names, rules, mesh, whole=False))
 
 
+@exercise.misconception(fails=axes_of_the_mesh, breaks="a rule with an axis that the mesh lacks is skipped completely")
+def missing_axes_left_out(names, rules, mesh):
+    """You left the missing axis out of a tuple and used the rest. Skip the rule completely."""
+    known(names, rules)
+    present = [(name, tuple(a for a in axes_of(entry) if a in mesh)) for name, entry in rules]
+    kept = [rule for rule, (_, entry) in zip(present, rules, strict=True) if rule[1] or entry is None]
+    return P(*entries_by_rules(names, kept, mesh))
+
+
+@exercise.misconception(fails=each_axis_once, breaks="a rule with a taken axis is skipped completely")
+def taken_axes_left_out(names, rules, mesh):
+    """You left the taken axis out of a tuple and used the rest. Skip the rule completely."""
+    known(names, rules)
+    present = [(name, entry) for name, entry in rules if all(a in mesh for a in axes_of(entry))]
+    return P(*entries_by_rules(names, present, mesh, whole=False))
+
+
 @exercise.misconception(fails=no_rule, breaks="`ValueError` for a name that no rule has")
 def unknown_is_whole(names, rules, mesh):
     """You left a dimension whole although its name has no rule. Raise ValueError: a misspelt name would otherwise waste

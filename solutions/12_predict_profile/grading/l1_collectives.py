@@ -146,7 +146,17 @@ def wrappers(seen):
 # -- what goes wrong -------------------------------------------------------------------------------------
 
 
-def read(hlo, rounds="all", bytes_of="operands", follow=True, pieces=False, dones=False, by_name=False):
+def read(
+    hlo,
+    rounds="all",
+    bytes_of="operands",
+    follow=True,
+    pieces=False,
+    dones=False,
+    by_name=False,
+    starts=True,
+    bodies=True,
+):
     """Read the collectives, with one mistake that the arguments choose."""
     parts, entry = computations(hlo)
     found = []
@@ -156,9 +166,9 @@ def read(hlo, rounds="all", bytes_of="operands", follow=True, pieces=False, done
         begins = any("AsyncCollectiveStart" in line[-1] for line in parts[name])
         for result, shape, opcode, operands, attributes in parts[name]:
             kind = re.sub(r"[.\d]+$", "", result) if by_name else opcode
-            kind = re.sub("-(start|done)$" if dones else "-start$", "", kind)
+            kind = re.sub("-(start|done)$" if dones else "-start$", "", kind) if starts else kind
             called = dict(re.findall(r"(condition|body|calls)=%([^\s,]+)", attributes))
-            if opcode == "while":
+            if opcode == "while" and bodies:
                 visit(called["body"], inside(trips, loop_of(parts[called["condition"]]), attributes))
             elif "calls" in called and follow:
                 visit(called["calls"], trips)
@@ -218,6 +228,15 @@ def groups_transposed_afterwards(text):
         text,
         prod,
         lambda ids, dims, order, shape: ids.reshape(shape[::-1]).T if order != sorted(order) else ids.reshape(shape),
+    )
+
+
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="read 4 groups of 2 by rows")
+def groups_by_columns(text):
+    """You read the groups by columns. Transpose the grid, then read the groups by rows: devices that follow one another
+    are in one group."""
+    return grid(
+        text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(order).reshape(shape, order="F")
     )
 
 
@@ -290,6 +309,24 @@ def alike_listed_once(hlo):
 def calls_not_followed(hlo):
     """You did not look into the computations that fusions call. They may contain a collective: follow `calls=`."""
     return read(hlo, follow=False)
+
+
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones, wrappers], breaks="a loop counts from 0")
+def first_computation_only(hlo):
+    """You read only the computation that runs first. The bodies of loops and the computations that fusions call run
+    too: follow `body=` and `calls=`."""
+    return read(hlo, bodies=False, follow=False)
+
+
+@exercise.misconception(
+    of=collectives,
+    fails=[starts_and_dones, wrappers],
+    breaks="one line starts the transfer, and another line completes it",
+)
+def starts_unseen(hlo):
+    """You did not count lines that start a transfer. Their opcode is a kind with `-start`, such as
+    `collective-permute-start`."""
+    return read(hlo, starts=False)
 
 
 @exercise.misconception(of=collectives, fails=wrappers, breaks="Count it once")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.exercise import Scenario
-from grader.expect import expect_outcomes
+from grader.expect import Failure, expect_outcomes
 from l3_global_shapes import axes, exercise, global_shapes, grid, parameters, whole_product
 
 LAYOUTS = Path(__file__).with_name("hlo")
@@ -123,6 +123,15 @@ def tiles(sharding):
     return list(grid(found[1]).shape) if found else []
 
 
+def axes_for_one_device(seen):
+    """Require axes for each group of one device, and the right axes for all other groups."""
+    for args, got, due in seen.outcomes:
+        if len(args["groups"][0]) == 1 and isinstance(got.value, list) and got.value:
+            continue
+        if len(args["groups"][0]) == 1 or got.value != due.value:
+            raise Failure("this mistake returns other axes")
+
+
 @exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups over one axis or several")
 def axes_by_size(groups, mesh):
     """You looked for an axis with the size of the group. Two axes may have equal sizes, and a group may run over
@@ -131,10 +140,29 @@ def axes_by_size(groups, mesh):
     return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
 
 
-@exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups of one device: `[]`")
+@exercise.misconception(
+    of=axes,
+    fails=axes_of_groups,
+    gives=axes_for_one_device,
+    breaks="groups of one device: `[]`",
+)
 def axes_of_one_device(groups, mesh):
     """You named an axis for groups of one device. Such a group has no communication: name no axis."""
     return axes(groups, mesh) or list(mesh)[-1:]
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups, breaks="along which a group's devices differ")
+def axes_between_groups(groups, mesh):
+    """You named the axes along which the groups differ. Name the axes along which the devices of one group differ."""
+    within = axes(groups, mesh)
+    return [axis for axis in mesh if mesh[axis] > 1 and axis not in within]
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups over one axis or several")
+def axes_of_two_devices(groups, mesh):
+    """You compared only the first two devices of a group. A group may run over several axes: compare all its
+    devices."""
+    return axes([groups[0][:2]], mesh)
 
 
 @exercise.misconception(of=axes, fails=axes_of_groups, breaks="numbers its devices row by row")
@@ -185,6 +213,14 @@ def copies_as_a_part(hlo, mesh):
         return [*whole[:-1], whole[-1] * extra]
 
     return replaced(hlo, global_shapes(hlo, mesh), shape)
+
+
+@exercise.misconception(
+    of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="is a grid of devices"
+)
+def grid_not_transposed(hlo, mesh):
+    """You read the grid's devices in their order. T(1,0) transposes the grid before the array is cut."""
+    return global_shapes(re.sub(r"(<=\[[\d,]+\])T\([\d,]+\)", r"\1", hlo), mesh)
 
 
 @exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes, breaks="only their strides differ")

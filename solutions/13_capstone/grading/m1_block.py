@@ -532,6 +532,14 @@ def averaged_mlp(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_value)
+def averaged_both(params, x, *, mesh):
+    """You averaged the results of `out` and of `down` over tp. Each device has its own heads' and units' part: add the
+    parts with psum."""
+    local = summed(lambda x, part, _: x + jax.lax.pmean(part, "tp"), lambda part: jax.lax.pmean(part, "tp"))
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
 def residual_left_out(params, x, *, mesh):
     """You left out x in x + attention(norm(x))."""
     return mapped(summed(lambda x, part, _: over_tp(part), over_tp), mesh)(params, x)
@@ -597,6 +605,18 @@ def residual_in_the_sum(params, x, *, mesh):
         heads = attention(*projected(params, x))
         x = jax.lax.psum(x + jnp.einsum("bthk,hkd->btd", heads, params["out"]), "tp")
         return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(form_of=residual_in_the_sum)
+def residual_in_both_sums(params, x, *, mesh):
+    """Like `residual_in_the_sum`, for both sums."""
+
+    def local(params, x):
+        heads = attention(*projected(params, x))
+        x = jax.lax.psum(x + jnp.einsum("bthk,hkd->btd", heads, params["out"]), "tp")
+        return jax.lax.psum(x + jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
 
     return mapped(local, mesh)(params, x)
 

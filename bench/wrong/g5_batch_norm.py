@@ -1,0 +1,83 @@
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from g5_batch_norm import EPS
+
+
+def mapped(local, mesh, x):
+    return jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"))(x)
+
+
+def own_statistics(x, *, mesh):
+    """batch_norm: normed_locally
+    Statement: mean and variance of the device's own rows."""
+    return mapped(lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), mesh, x)
+
+
+def mean_of_variances(x, *, mesh):
+    """batch_norm: normed_by_mean_of_variances
+    Statement: the mean of the devices' variances."""
+
+    def local(x):
+        mean, variance = jax.lax.pmean((jnp.mean(x, 0), jnp.var(x, 0)), "dp")
+        return (x - mean) / jnp.sqrt(variance + EPS)
+
+    return mapped(local, mesh, x)
+
+
+def around_the_mean(x, *, mesh):
+    """batch_norm: normed_in_two_passes
+    Statement: the second all-reduce waits for the first."""
+
+    def local(x):
+        centred = x - jax.lax.pmean(x.mean(0), "dp")
+        return centred / jnp.sqrt(jax.lax.pmean((centred**2).mean(0), "dp") + EPS)
+
+    return mapped(local, mesh, x)
+
+
+def statistics_are_constants(x, *, mesh):
+    """batch_norm: normed_by_constants
+    Statement: no gradient goes through mean and variance."""
+
+    def local(x):
+        mean, square = jax.lax.pmean((x.mean(0), (x**2).mean(0)), "dp")
+        mean, variance = jax.lax.stop_gradient((mean, square - mean**2))
+        return (x - mean) / jnp.sqrt(variance + EPS)
+
+    return mapped(local, mesh, x)
+
+
+def divided_by_one_less(x, *, mesh):
+    """batch_norm: normed_unbiased
+    Statement: the variance is divided by B - 1."""
+
+    def local(x):
+        n = jax.lax.axis_size("dp") * len(x)
+        total, squares = jax.lax.psum((x.sum(0), (x**2).sum(0)), "dp")
+        return (x - total / n) / jnp.sqrt((squares - total**2 / n) / (n - 1) + EPS)
+
+    return mapped(local, mesh, x)
+
+
+def gathered_rows(x, *, mesh):
+    """batch_norm: normed_gathered
+    Statement: all rows are gathered on every device."""
+
+    def local(x):
+        rows = jax.lax.all_gather(x, "dp", tiled=True)
+        return (x - rows.mean(0)) / jnp.sqrt(rows.var(0) + EPS)
+
+    return mapped(local, mesh, x)
+
+
+def eps_outside(x, *, mesh):
+    """batch_norm: normed_with_eps_outside
+    Statement: EPS is added to the standard deviation, not to the variance."""
+
+    def local(x):
+        mean, square = jax.lax.pmean((x.mean(0), (x * x).mean(0)), "dp")
+        return (x - mean) / (jnp.sqrt(square - mean * mean) + EPS)
+
+    return mapped(local, mesh, x)

@@ -1,0 +1,145 @@
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+BATCH = P(None, ("rep", "shard"))
+
+
+def mapped(local, mesh):
+    specs = (P("shard"), BATCH, BATCH)
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P("shard"), P()), check_vma=False)
+
+
+def own_sum(w, x, y):
+    # the sum of squares of own rows
+    whole = jax.lax.all_gather(w, "shard", tiled=True)
+    return jax.grad(lambda w: jnp.sum((x @ w - y) ** 2))(whole)
+
+
+def near(g):
+    return jax.lax.psum_scatter(g, "shard", tiled=True)
+
+
+def length(g, over=("shard",)):
+    return jnp.sqrt(jax.lax.psum(jnp.vdot(g, g), over))
+
+
+def own_rows(g, w):
+    return jax.lax.dynamic_slice_in_dim(g, jax.lax.axis_index("shard") * len(w), len(w))
+
+
+def flat_all_reduce(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_one_all_reduce
+    Row: one flat all-reduce over all devices, then a slice."""
+
+    def local(w, x, y):
+        g = jax.lax.psum(own_sum(w, x, y), ("rep", "shard")) / (y.size * mesh.size)
+        return own_rows(g, w), jnp.linalg.norm(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def far_first(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_far_first
+    Row: all-reduce over rep, then reduce-scatter over shard."""
+
+    def local(w, x, y):
+        g = near(jax.lax.psum(own_sum(w, x, y), "rep")) / (y.size * mesh.size)
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def near_all_reduced(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_all_reduced_near
+    Row: an all-reduce near and a slice, then the all-reduce far."""
+
+    def local(w, x, y):
+        g = own_rows(jax.lax.psum(own_sum(w, x, y), "shard"), w)
+        g = jax.lax.psum(g, "rep") / (y.size * mesh.size)
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def mean_over_shard_only(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_mean_over_shard_only
+    Row: divides by one axis only: the mean over shard, and the sum over rep."""
+
+    def local(w, x, y):
+        g = jax.lax.psum(near(own_sum(w, x, y) / y.size) / jax.lax.axis_size("shard"), "rep")
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def mean_over_rep_only(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_mean_over_rep_only
+    Row: divides by one axis only: a sum over shard, and the mean over rep."""
+
+    def local(w, x, y):
+        g = jax.lax.pmean(near(own_sum(w, x, y) / y.size), "rep")
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def norm_over_all(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_norm_over_copies
+    Row: the norm counts the replicas, too."""
+
+    def local(w, x, y):
+        g = jax.lax.psum(near(own_sum(w, x, y)), "rep") / (y.size * mesh.size)
+        return g, length(g, ("rep", "shard"))
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def norm_of_own_part(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_norm_of_own_rows
+    Row: the norm is that of the device's own part."""
+
+    def local(w, x, y):
+        g = jax.lax.psum(near(own_sum(w, x, y)), "rep") / (y.size * mesh.size)
+        return g, jnp.linalg.norm(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def last_micro_batch_synced(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_last_micro_batch_far
+    Row: the late all-reduce skips earlier micro-batches: only the last one's gradient goes over rep."""
+
+    def local(w, x, y):
+        g = near(own_sum(w, x[:-1], y[:-1])) + jax.lax.psum(near(own_sum(w, x[-1], y[-1])), "rep")
+        g = g / (y.size * mesh.size)
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def only_the_last_micro_batch(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_last_micro_batch_alone
+    Row: the gradients of earlier micro-batches are overwritten."""
+
+    def local(w, x, y):
+        for rows, wanted in zip(x, y, strict=True):
+            g = own_sum(w, rows, wanted)
+        g = jax.lax.psum(near(g), "rep") / (y.size * mesh.size)
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+def each_micro_batch_sent(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_each_micro_batch_sent
+    Row: every micro-batch is reduced on its own."""
+
+    def local(w, x, y):
+        g = jnp.zeros_like(w)
+        for rows, wanted in zip(x, y, strict=True):
+            g += jax.lax.psum(near(own_sum(w, rows, wanted)), "rep")
+        g /= y.size * mesh.size
+        return g, length(g)
+
+    return mapped(local, mesh)(w, x, y)

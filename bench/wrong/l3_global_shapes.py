@@ -1,0 +1,126 @@
+import re
+from math import prod
+
+import numpy as np
+
+from l3_global_shapes import axes, parameters
+
+
+def by_size(groups, mesh):
+    """axes: axes_by_size
+    Row: the axis is found by the group's size, so equal sizes are not told apart."""
+    n, left = len(groups[0]), []
+    for name, size in mesh.items():
+        if n > 1 and n % size == 0:
+            left.append(name)
+            n //= size
+    return left
+
+
+def one_device_is_traffic(groups, mesh):
+    """axes: axes_of_one_device
+    Row: groups of one device count as traffic over all axes."""
+    places = np.array([np.unravel_index(d, tuple(mesh.values())) for d in groups[0]])
+    if len(groups[0]) == 1:
+        return list(mesh)
+    return [name for i, name in enumerate(mesh) if len(set(places[:, i])) > 1]
+
+
+def differ_between_groups(groups, mesh):
+    """axes: axes_between_groups
+    Row: the axes along which the groups differ, not the devices of one group."""
+    places = [np.unravel_index(group[0], tuple(mesh.values())) for group in groups]
+    return [name for i, name in enumerate(mesh) if len({int(p[i]) for p in places}) > 1]
+
+
+def first_two_devices(groups, mesh):
+    """axes: axes_of_two_devices
+    Row: only the first stride counts, so a group over two axes gets one."""
+    if len(groups[0]) == 1:
+        return []
+    gap, stride, found = groups[0][1] - groups[0][0], 1, []
+    for name, size in list(mesh.items())[::-1]:
+        if stride <= gap < stride * size:
+            found = [name]
+        stride *= size
+    return found
+
+
+def table(sharding):
+    text = re.findall(r"devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", sharding)
+    if not text:
+        return None
+    shape, dims, order = ([int(n) for n in part.split(",") if n] for part in text[0])
+    return np.arange(prod(dims)).reshape(dims).transpose(order or range(len(dims))).reshape(shape)
+
+
+def cuts(grid, dimension, mesh, inner_first=False):
+    line = np.moveaxis(grid, dimension, 0).reshape(grid.shape[dimension], -1)[:, 0]
+    found, step = [], 1
+    while step < len(line):
+        [name] = axes([[int(line[0]), int(line[step])]], mesh)
+        found.insert(len(found) if inner_first else 0, name)
+        step *= mesh[name]
+    return found
+
+
+def local_is_global(hlo, mesh):
+    """global_shapes: local_is_whole
+    Row: local shapes are taken as whole shapes."""
+    found = []
+    for shape, sharding in parameters(hlo):
+        grid = table(sharding)
+        found.append((shape, [cuts(grid, i, mesh) if grid is not None else [] for i in range(len(shape))]))
+    return found
+
+
+def times_all_devices(hlo, mesh):
+    """global_shapes: times_all_devices
+    Row: every cut dimension is multiplied by the number of all devices."""
+    found = []
+    for shape, sharding in parameters(hlo):
+        grid = table(sharding)
+        names = [cuts(grid, i, mesh) if grid is not None else [] for i in range(len(shape))]
+        found.append(([n * prod(mesh.values()) if of else n for n, of in zip(shape, names, strict=True)], names))
+    return found
+
+
+def axis_by_its_size(hlo, mesh):
+    """global_shapes: cut_by_size
+    Row: axes are found by their sizes, so equal sizes are not told apart."""
+    found = []
+    for shape, sharding in parameters(hlo):
+        grid = table(sharding)
+        parts = grid.shape[: len(shape)] if grid is not None else (1,) * len(shape)
+        names = [by_product(n, mesh) for n in parts]
+        found.append(([n * p for n, p in zip(shape, parts, strict=True)], names))
+    return found
+
+
+def by_product(n, mesh):
+    for name, size in mesh.items():
+        if n == size > 1:
+            return [name]
+    return [] if n == 1 else list(mesh)
+
+
+def transpose_unread(hlo, mesh):
+    """global_shapes: grid_not_transposed
+    Row: T(...) is not applied: the grid's devices are read in order."""
+    found = []
+    for shape, sharding in parameters(hlo):
+        grid = table(re.sub(r"T\([\d,]+\)", "", sharding))
+        names = [cuts(grid, i, mesh) if grid is not None else [] for i in range(len(shape))]
+        found.append(([n * prod(mesh[a] for a in of) for n, of in zip(shape, names, strict=True)], names))
+    return found
+
+
+def inner_axis_first(hlo, mesh):
+    """global_shapes: axes_innermost_first
+    Row: the inner axis of two comes first."""
+    found = []
+    for shape, sharding in parameters(hlo):
+        grid = table(sharding)
+        names = [cuts(grid, i, mesh, inner_first=True) if grid is not None else [] for i in range(len(shape))]
+        found.append(([n * prod(mesh[a] for a in of) for n, of in zip(shape, names, strict=True)], names))
+    return found
