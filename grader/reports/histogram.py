@@ -14,8 +14,10 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column. ``kind``: right, misconception, other or count. The part's pattern and colour depend on
-    its kind."""
+    """A part of a column.
+
+    ``kind``: right, misconception, other or count. The part's pattern and colour depend on its kind.
+    """
 
     kind: str
     y: float
