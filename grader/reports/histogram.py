@@ -49,7 +49,7 @@ class Histogram:
 def score_histogram(percents: Iterable[float]) -> Histogram:
     """Draw a column for each tenth of the percentage scale: the number of students.
 
-    The last one includes 100% and more.
+    The last column includes percentages of 100 and more.
     """
     counts = [0] * 10
     for percent in percents:

@@ -6,7 +6,7 @@ repair     makes cells for the gradebook and code for the grader from a submitte
 cells      converts a report to outputs of grade cells and comments of solution cells
 autograder has the settings, the workers and the stored reports
 plugin     has the classes that nbgrader_config.py plugs in and nbgrader calls
-gradebook  writes rows of the gradebook
+gradebook  reads and writes rows of the gradebook
 batch      grades a class in parallel (``shardlings nbgrader grade``)
 handed_in  copies submissions as nbgrader does, but follows no links
 scan       finds leaks in nbgrader's folders (``shardlings nbgrader scan``)
