@@ -80,10 +80,10 @@ def verify(
     time.
 
     Args:
-        tell: called with an exercise's name and problems when all tests of the exercise are done. The last call has the
-            name "course" and the problems that concern no exercise in ``names``.
+        tell: a function that is called with an exercise's name and problems when all tests of the exercise are done.
+            The last call has the name "course" and the problems that concern no exercise in ``names``.
         seeds: the number of seeds with which to try the reference and each misconception.
-        cache: stores which exercises have no problems.
+        cache: a cache that stores which exercises have no problems.
     """
     total, proved = 0, Proved(cache, grader, seeds)
 

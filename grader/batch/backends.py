@@ -26,7 +26,7 @@ class Devices(Protocol):
     """Devices that programs run on in addition to the simulated devices.
 
     Attributes:
-        text: describes the devices, for a report.
+        text: a text that describes the devices, for a report.
         times: True to measure how long programs run on these devices.
         workers: the processes that run the programs.
     """

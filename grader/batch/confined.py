@@ -88,7 +88,7 @@ class ParsingProcess:
             blobs: the bytes to parse.
             seconds: the limit on CPU time.
             form: the type that the JSON part must have.
-            spend: called with the CPU seconds that the request used, even if the file is refused.
+            spend: a function that is called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
             Refused: the bytes cannot be parsed, or parsing needs too much memory or crashes the process.

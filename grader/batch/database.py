@@ -117,7 +117,8 @@ class Database:
 
         Args:
             path: the database file.
-            import_into: called with a new database to fill it, in the transaction that creates the tables; or None.
+            import_into: a function that is called with a new database to fill it, in the transaction that creates the
+                tables; or None.
         """
         self.path = path
         self._unsaved: dict[str, bytes] = {}  # Student -> a new report that is not yet written to the file.

@@ -32,9 +32,10 @@ class Grader:
         jobs: how many submissions are graded at a time.
         here: workers that run in this process, as in a learner's own notebook; None to start worker processes.
         devices: devices that programs run on in addition to the simulated devices. The grader closes them.
-        compiler: compiles programs for chips that this machine lacks. The grader closes the compiler.
-        cache: keeps results from one run of the grader to the next. Without isolation the grader uses no cache, because
-            learner code could write to the cache. With ``devices`` or a ``compiler`` the grader uses no cache either.
+        compiler: an object that compiles programs for chips that this machine lacks. The grader closes the compiler.
+        cache: a cache that keeps results from one run of the grader to the next. Without isolation the grader uses no
+            cache, because learner code could write to the cache. With ``devices`` or a ``compiler`` the grader uses no
+            cache either.
     """
 
     proves_itself = False  # True if other machines grade the submissions and the course's solutions
@@ -183,9 +184,9 @@ class Grader:
         If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
 
         Args:
-            read: returns the submission of a student.
+            read: a function that returns the submission of a student.
             names: the exercises to grade.
-            done: called with a student and the student's report, or the exception.
+            done: a function that is called with a student and the student's report, or the exception.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 

@@ -37,7 +37,7 @@ def stated_in(
         paths: the folders that the staff named.
         places: the submissions' folders and files.
         modules: the names of the course's modules.
-        login: returns a student's login for a name in the file.
+        login: a function that returns a student's login for a name in the file.
     """
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}

@@ -23,7 +23,8 @@ class InProcess(Workers):
 
     Args:
         namespace: the notebook's definitions. A source without code of its own is graded with these definitions.
-        compiler: compiles every program that the runner does not refuse, for a chip that this machine lacks.
+        compiler: a compiler that compiles every program that the runner does not refuse, for a chip that this machine
+            lacks.
     """
 
     def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:

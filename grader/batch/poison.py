@@ -44,9 +44,9 @@ class Poisoned:
 
     Args:
         seen: the observation of the program.
-        trials: runs the program with changed operations.
+        trials: an object that runs the program with changed operations.
         seconds: the time limit of one run.
-        store: keeps the answers from one run of the grader to the next.
+        store: a cache that keeps the answers from one run of the grader to the next.
         run: the key in ``store`` of the program's run with unchanged operations.
     """
 

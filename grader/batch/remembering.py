@@ -175,9 +175,9 @@ class Kind(Generic[T]):
     """One kind of value in the cache, such as ``RUNS``.
 
     Attributes:
-        pack: returns the value as bytes; None if a fresh run could give a different value.
-        unpack: returns the value; None if the cache has dropped a part of the value.
-        size: estimates the size of a value in memory.
+        pack: a function that returns the value as bytes; None if a fresh run could give a different value.
+        unpack: a function that returns the value; None if the cache has dropped a part of the value.
+        size: a function that estimates the size of a value in memory.
         most: limit on the sum of the sizes of all values in memory.
     """
 
@@ -193,8 +193,9 @@ class Store:
     """Cached values by key. Thread-safe.
 
     Args:
-        keys: makes the keys.
-        cache: keeps values from one run of the grader to the next; if it is None, the store keeps no values.
+        keys: an object that makes the keys.
+        cache: a cache that keeps values from one run of the grader to the next; if it is None, the store keeps no
+            values.
         reads: False to make each value anew although the cache may have it, and to keep the new value.
     """
 

@@ -279,9 +279,9 @@ def grade_batch(
     After this function, the caller must end the run with ``folder.finish``.
 
     Args:
-        bar: shows a progress bar.
-        announce: called with all changes, before the new reports count.
-        say_graded: called with each new report.
+        bar: a function that shows a progress bar.
+        announce: a function that is called with all changes, before the new reports count.
+        say_graded: a function that is called with each new report.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}

@@ -60,7 +60,7 @@ def why(
         submission: the student's submission.
         where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if this name is in no other
             exercise.
-        kept: the report on file, if there is one.
+        kept: the student's stored report; None if there is none.
         make: a function that makes a grader without a cache; None for a grader with only simulated devices.
         overrides: points given by hand to all students; the output lists those of this student.
 

@@ -168,7 +168,7 @@ class Workers:
 
     Attributes:
         limits: the limits of one submission.
-        store: keeps results from one run of the grader to the next.
+        store: a cache that keeps results from one run of the grader to the next.
         devices: devices that programs run on in addition to the simulated devices. Values from both are checked.
         asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
         processes: all workers.

@@ -135,7 +135,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """Return the exit code. Wrong answers change it only for a learner's own work (``student``), not in a batch."""
+    """Return the exit code. Wrong answers make it 1 only for a learner's own work (``student``), not in a batch."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN

@@ -40,7 +40,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
-        login: returns a student's login for the name of a folder or file.
+        login: a function that returns a student's login for the name of a folder or file.
     """
     found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out

@@ -111,8 +111,8 @@ class Course:
         """Return (exercises, None) if ``name`` means exercises, ([exercise], part) if it means a part of an exercise.
 
         Args:
-            parts: returns the names of an exercise's parts, such as tasks or questions; ``name`` may be a unique prefix
-                of a part's name.
+            parts: a function that returns the names of an exercise's parts, such as tasks or questions; ``name`` may be
+                a unique prefix of a part's name.
 
         Raises:
             CourseError: the name is unknown or ambiguous.

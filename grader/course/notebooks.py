@@ -162,7 +162,7 @@ def badge(course: Course, module: str) -> str:
 def by_hand(devices: int) -> str:
     """Return the cell for experiments.
 
-    It makes a mesh of all devices, with two axes if they can have different sizes.
+    The cell makes a mesh of all devices, with two axes if the axes can have different sizes.
     """
     two = devices % 2 == 0 and devices > 4
     axes = {"x": devices // 2, "y": 2} if two else {"x": devices}

@@ -15,7 +15,7 @@ from grader.wire import limits
 
 
 def files_in_zip(path: Path, name: str, prefix: str, notes: list[str], parsers: Parsers) -> list[File]:
-    """Return the files of an archive, with ``prefix`` before each name."""
+    """Return the files of an archive, with ``prefix`` put before each file's name."""
     shown = printable(name)
     try:
         data = bytes_of(path, limits.MAX_READ)

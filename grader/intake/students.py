@@ -53,7 +53,7 @@ def find_submissions(
     to one student.
 
     Args:
-        login: returns the student for a name in a different system (such as Canvas).
+        login: a function that returns the student for a name in a different system (such as Canvas).
         parsers: parsers of archives; the default parsers run in this process.
 
     Raises:

@@ -116,7 +116,10 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches names, and words of three or more letters in names. It tries longer texts first."""
+    """Return a pattern that matches names, and words of three or more letters in names.
+
+    The pattern tries longer texts first.
+    """
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

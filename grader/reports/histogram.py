@@ -14,8 +14,10 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column. ``kind``: right, misconception, other or count. The part's pattern and colour depend on
-    its kind."""
+    """A part of a column.
+
+    ``kind``: right, misconception, other or count. The part's pattern and colour depend on its kind.
+    """
 
     kind: str
     y: float
@@ -47,7 +49,7 @@ class Histogram:
 def score_histogram(percents: Iterable[float]) -> Histogram:
     """Draw a column for each tenth of the percentage scale: the number of students.
 
-    The last one includes 100% and more.
+    The last column includes percentages of 100 and more.
     """
     counts = [0] * 10
     for percent in percents:

@@ -1,4 +1,4 @@
-"""The step times of a program with two profiles of ``grader.clock`` (which collectives overlap): why they differ."""
+"""A program's step times with the two profiles (rules for overlap) of ``grader.clock``, and why the times differ."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ class IdleTime:
     idle, except the CPU time that the process used in it.
 
     Args:
-        asleep: returns the share of time, 0 to 1, for which a process was asleep. An example is ``share_asleep``.
+        asleep: a function that returns the share of time, 0 to 1, for which a process was asleep. An example is
+            ``share_asleep``.
 
     Attributes:
         pid: number of the process.

@@ -119,7 +119,7 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
 
     Args:
         asks: the pipe from which to read the grader's request.
-        asleep: returns the share of time for which a process was asleep, for ``IdleTime``.
+        asleep: a function that returns the share of time for which a process was asleep, for ``IdleTime``.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
@@ -158,7 +158,8 @@ class Inlet:
         idle: the idle time of the child.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
         stages: the input for the child.
-        asleep: called once, when the child has been idle for ASLEEP_SECONDS while a frame is awaited.
+        asleep: a function that is called once, when the child has been idle for ASLEEP_SECONDS while a frame is
+            awaited.
         asks: the pipe of the grader's requests. The grader sends no request until it has the answer to its last one. So
             if the pipe becomes readable earlier, the grader has ended.
     """

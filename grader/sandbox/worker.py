@@ -184,7 +184,8 @@ class Worker:
             ask: what the worker should do with the program.
             program: the program's bytecode.
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
-            stuck: called about once a second after the first ``WARN_SECONDS`` in which devices wait for each other.
+            stuck: a function that is called about once a second after the first ``WARN_SECONDS`` in which devices wait
+                for each other.
             more: further fields of the request.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]

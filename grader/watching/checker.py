@@ -32,10 +32,10 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader. To end a slow request, the checker ends the workers of its grader, and then makes a new
-            grader for later requests.
-        tell: called with the ``Done`` of each request, from another thread. The checker does not call ``tell`` for a
-            request that a newer request replaced or ended.
+        make: a function that makes a grader. To end a slow request, the checker ends the workers of its grader, and
+            then makes a new grader for later requests.
+        tell: a function that is called with the ``Done`` of each request, from another thread. The checker does not
+            call ``tell`` for a request that a newer request replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:

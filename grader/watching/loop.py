@@ -19,7 +19,7 @@ class WatchLoop:
     """The event loop's state: the session, the screen and the checker.
 
     Args:
-        make: makes a grader.
+        make: a function that makes a grader.
     """
 
     def __init__(self, session: WatchSession, make: Callable[[], Any], screen: Screen) -> None:

@@ -1,15 +1,15 @@
 """Integration with nbgrader. nbgrader's commands and pages work unchanged, and no learner code enters a kernel.
 
 folder     writes the course folder (``shardlings nbgrader init``)
-check      ``check`` in a released notebook
-repair     a submitted notebook, however damaged -> cells for the gradebook, code for the grader
-cells      a report -> outputs of grade cells, comments of solution cells
-autograder settings, workers, and stored reports
-plugin     the classes that nbgrader_config.py plugs in and nbgrader calls
-gradebook  rows of the gradebook
-batch      a class graded in parallel (``shardlings nbgrader grade``)
-handed_in  copies of submissions by nbgrader, without following links
-scan       leaks in nbgrader's folders (``shardlings nbgrader scan``)
+check      has the function ``check`` of released notebooks
+repair     makes cells for the gradebook and code for the grader from a submitted notebook, however damaged
+cells      converts a report to outputs of grade cells and comments of solution cells
+autograder has the settings, the workers and the stored reports
+plugin     has the classes that nbgrader_config.py plugs in and nbgrader calls
+gradebook  reads and writes rows of the gradebook
+batch      grades a class in parallel (``shardlings nbgrader grade``)
+handed_in  copies submissions as nbgrader does, but follows no links
+scan       finds leaks in nbgrader's folders (``shardlings nbgrader scan``)
 
 ``plugin``, ``gradebook`` and ``batch`` import nbgrader when they are imported; ``handed_in``, ``folder`` and
 ``exchange`` import nbgrader when needed. No other module imports nbgrader.

@@ -103,7 +103,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
     Args:
         known: the assignment's notebooks, without suffix.
-        is_ours: returns True for the name of a notebook in the course.
+        is_ours: a function that returns True for the name of a notebook in the course.
     """
     wanted = " or ".join(f"{name}.ipynb" for name in known)
     if place.is_symlink() or not place.is_dir():

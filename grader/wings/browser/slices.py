@@ -26,7 +26,8 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 def usual_slice(exercise: Exercise, course: Course) -> str:
     """Return the slice for an exercise's timelines if the learner chooses none.
 
-    It is the first slice whose devices can form one of the exercise's meshes.
+    The result is a slice whose devices can form one of the exercise's meshes: the first such slice for the first such
+    mesh.
 
     Return '' if there is no such slice.
     """

@@ -22,7 +22,7 @@ class Spread(Grader):
 
     Args:
         tier: isolation tier (kind of sandbox) on each worker. This machine need not support the tier.
-        tell: called with each line of text for the user.
+        tell: a function that is called with each line of text for the user.
         remember: whether a worker grades equal submissions of a class only once.
     """
 

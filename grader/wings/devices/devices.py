@@ -50,7 +50,7 @@ class RealDevices:
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
-        tell: called with one line of text if processes run without the requested sandbox.
+        tell: a function that is called with one line of text if processes run without the requested sandbox.
 
     Attributes:
         times: whether to time programs on the devices.

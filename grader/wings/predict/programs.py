@@ -1,4 +1,4 @@
-"""The timed programs, as each device sees them. A prediction counts only for this version of the module's text."""
+"""The programs that are timed, as each device sees them. A prediction is only for this version of the text."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def compare(
         works: each student's code. Students with only handed-out code are not compared.
         given: the code that was handed out.
         solutions: the code of the course's own solutions.
-        words_of: returns the tokens of a student's code.
+        words_of: a function that returns the tokens of a student's code.
     """
     left_out = _passages_of(given, words)
     found = [(w, _passages_of((p.text for p in w.parts), words_of) - left_out) for w in works]
