@@ -51,6 +51,8 @@ def program_budget(seen):
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     ticks, micro = 2 * (d["M"] + seen.mesh["pp"] - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
+    n = seen.mesh["pp"]
+    expect_traffic(seen.only(kind="all_reduce"), at_most=2 * 4 * (n - 1) / n)
     expect_traffic(seen, at_most=2 * ticks * 4 * micro + 8)
     each = ticks * layers * micro
     expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
@@ -111,6 +113,7 @@ def _grads(
     ticks=lambda n, m: 2 * (m + n - 1),
     choose=jax.lax.cond,
     go_back=went_back,
+    squares=jnp.sum,
 ):  # fmt: skip
     """Run the reference with two permutes in every tick, and one part changed."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -125,16 +128,17 @@ def _grads(
         useful = (mine >= 0) & (mine < m)
         due = y[jnp.clip(mine, 0, m - 1)]
         error, dws, da = go_back(ws, stash[slot(mine, n, m)], due, off, me == n - 1, per(y))
-        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        loss += jnp.where(useful & (me == n - 1), squares(error**2) / y.size, 0)
         return da, stash, loss, add(useful, grads, dws)
 
     def a_tick(tick, carry):
         made, *kept = choose(there_now(tick, me, n, m), there, back, tick, *carry)
         return *hand_on(made), *kept
 
-    begin = x[0], x[0], jnp.zeros((slots(n, m), *x.shape[1:])), 0.0, jnp.zeros_like(ws)
+    none = jnp.zeros_like(squares(x[0]))
+    begin = x[0], x[0], jnp.zeros((slots(n, m), *x.shape[1:])), none, jnp.zeros_like(ws)
     _, _, _, loss, grads = jax.lax.fori_loop(0, ticks(n, m), a_tick, begin)
-    return jax.lax.psum(loss, "pp"), grads
+    return jnp.sum(jax.lax.psum(loss, "pp")), grads
 
 
 def _both(chosen, there, back, *carry):
@@ -250,6 +254,12 @@ def program_gathers(ws, x, y):
         return of[jnp.maximum(me - 1, 0)], of[jnp.minimum(me + 1, n - 1)]
 
     return _grads(ws, x, y, hand_on=hand_on)
+
+
+@exercise.misconception(fails=program_budget, breaks="one all-reduce of the loss")
+def program_reduces_squares(ws, x, y):
+    """You all-reduce an array of squares and then add its numbers. Add them on the last device, and all-reduce the loss, one number."""
+    return _grads(ws, x, y, squares=lambda squares: squares)
 
 
 @exercise.misconception(fails=program_budget, breaks="one all-reduce of the loss")
