@@ -570,6 +570,14 @@ def test_pythons_warnings_about_answers_are_not_shown(text: str) -> None:
         assert found == []
 
 
+@pytest.mark.parametrize("text", ["{[]: 1}", "{{}}", "{'a': {[]}}", "\ud800", "-" * 400 + "1", "[" * 400], ids=ascii)
+def test_texts_that_python_cannot_evaluate_are_wrong_answers(text: str) -> None:
+    """Python raises a TypeError for some literals. The error reached the batch, and the student was not graded."""
+    for kind in (SpecKind(("x",)), TableKind({"n": QuantityKind("", 0.02)}, ("a", "b"))):
+        with pytest.raises(BadAnswer):
+            kind.read(text)
+
+
 # -- partial credit ----------------------------------------------------------------------------
 
 

@@ -127,13 +127,16 @@ def is_blank(raw: Any) -> bool:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a Python literal, without Python's warnings.
+    """Return the value of a Python literal, without Python's warnings. Raises only ValueError, for any text.
 
-    Raises ValueError, SyntaxError, RecursionError or MemoryError if the text is not a literal.
+    Python raises a TypeError for a dict or set with a list in it that cannot be hashed, such as ``{[]: 1}``.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.literal_eval(text)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError(f"this text is not a literal: {type(error).__name__}") from error
 
 
 _jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # texts are Markdown

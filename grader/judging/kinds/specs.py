@@ -113,7 +113,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
         inside = UNQUOTED.sub(lambda word: repr(word[0]), found[1] if found else rest).strip()
         try:
             value = literal(f"({inside.rstrip(',')},)" if inside else "()")
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except ValueError:
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
         alone = value[0] if len(value) == 1 else None  # a learner may write the whole spec as a tuple: "('x', None)"
         return list(alone if not found and isinstance(alone, tuple | list) else value), unreduced
