@@ -197,7 +197,10 @@ def test_a_report_is_stored_as_graded_and_as_adjusted(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this version reads 2); install"),
-        ("PRAGMA application_id = 7", "is damaged, or is not a database of grades; restore it from a copy, or move it"),
+        (
+            "PRAGMA application_id = 7",
+            "is damaged, or is not a database of grades; restore the file from a copy, or move it",
+        ),
     ],
 )
 def test_a_newer_or_foreign_database_is_refused(tmp_path: Path, text: str, said: str) -> None:
