@@ -242,7 +242,7 @@ def test_a_damaged_report_gives_a_one_line_error_and_can_be_dropped(tmp_path: Pa
         connection.commit()
     for work in (lambda: grade(tmp_path), lambda: write_csv(load(tmp_path), tmp_path / "results.csv")):
         with pytest.raises(
-            CourseError, match=rf"holds a damaged report of b; take it out with .* drop {tmp_path} b, and"
+            CourseError, match=rf"holds a damaged report of b; delete this report with .* drop {tmp_path} b, and"
         ):
             work()
     drop(tmp_path, ["b"])
@@ -310,7 +310,7 @@ def test_a_full_disk_gives_a_one_line_error_and_loses_nothing(
     with monkeypatch.context() as patched:
         if full == "the database":
             no_space = pytest.raises(
-                CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend that and"
+                CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend the cause and"
             )
             with no_space, Folder(out) as folder:
                 folder.database._do("PRAGMA max_page_count = 1")
@@ -318,7 +318,7 @@ def test_a_full_disk_gives_a_one_line_error_and_loses_nothing(
             assert rows(out) == old
         else:
             patched.setattr(written, "write_atomic", no_room)
-            with pytest.raises(CannotWrite, match=r"cannot write .*x: No space left on device; mend that and run"):
+            with pytest.raises(CannotWrite, match=r"cannot write .*x: No space left on device; mend the cause and run"):
                 grade(out)
     grade(out)
     assert tree(out) == tree(wanted) and rows(out) == rows(wanted)
