@@ -197,7 +197,10 @@ def test_a_report_is_stored_as_graded_and_as_adjusted(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this version reads 2); install"),
-        ("PRAGMA application_id = 7", "is damaged, or is not a database of grades; restore it from a copy, or move it"),
+        (
+            "PRAGMA application_id = 7",
+            "is damaged, or is not a database of grades; restore the file from a copy, or move it",
+        ),
     ],
 )
 def test_a_newer_or_foreign_database_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -239,7 +242,7 @@ def test_a_damaged_report_gives_a_one_line_error_and_can_be_dropped(tmp_path: Pa
         connection.commit()
     for work in (lambda: grade(tmp_path), lambda: write_csv(load(tmp_path), tmp_path / "results.csv")):
         with pytest.raises(
-            CourseError, match=rf"holds a damaged report of b; take it out with .* drop {tmp_path} b, and"
+            CourseError, match=rf"holds a damaged report of b; delete this report with .* drop {tmp_path} b, and"
         ):
             work()
     drop(tmp_path, ["b"])
@@ -307,7 +310,7 @@ def test_a_full_disk_gives_a_one_line_error_and_loses_nothing(
     with monkeypatch.context() as patched:
         if full == "the database":
             no_space = pytest.raises(
-                CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend that and"
+                CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend the cause and"
             )
             with no_space, Folder(out) as folder:
                 folder.database._do("PRAGMA max_page_count = 1")
@@ -315,7 +318,7 @@ def test_a_full_disk_gives_a_one_line_error_and_loses_nothing(
             assert rows(out) == old
         else:
             patched.setattr(written, "write_atomic", no_room)
-            with pytest.raises(CannotWrite, match=r"cannot write .*x: No space left on device; mend that and run"):
+            with pytest.raises(CannotWrite, match=r"cannot write .*x: No space left on device; mend the cause and run"):
                 grade(out)
     grade(out)
     assert tree(out) == tree(wanted) and rows(out) == rows(wanted)
