@@ -57,8 +57,8 @@ def all_gather_time(
         bytes in each direction at W1. In the last step, both directions bring the shard of the opposite device.
     A ring takes (N-1)/N·V/W in the model "exact", which is the optimum: every device receives (N-1)/N of V over two
         incoming links.
-    The topologies "one_way_ring", "line" and "switch" take V·(N-1)/(N·W1) in both models. On a line, the device at the
-        end receives everything over one link. With a switch, W1 is the bandwidth from a device into the switch.
+    A one-way ring, a line and a switch take V·(N-1)/(N·W1) in both models. On a line, the device at the end receives
+        everything over one link. With a switch, W1 is the bandwidth from a device into the switch.
 
     Args:
         bytes: V, the size of the whole array, not sharded over the ``n`` devices.
@@ -133,7 +133,7 @@ def all_to_all_time(
 
     A ring takes V/(4·W). For an even N, this time is exact: each device sends half of the data for the opposite device
         in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
-    The topology "one_way_ring" takes V·(N-1)/(2·N·W1) in both models.
+    A one-way ring takes V·(N-1)/(2·N·W1) in both models.
     A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
         this time by 1 - 1/N².
     A switch takes V·(N-1)/(N²·W1) in both models.
@@ -197,7 +197,7 @@ def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
         if topology != "switch":
             raise ValueError(f"{row.name} is a GPU behind a switch: use topology='switch', not {topology!r}")
         if axes != 1:
-            raise ValueError("a switch has no axes: leave axes=1")
+            raise ValueError("a switch has no axes: leave out axes=")
         return row.egress
     if topology == "switch":
         raise ValueError(f"{row.name} is a TPU in a torus: it has no switch")
