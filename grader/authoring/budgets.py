@@ -3,8 +3,8 @@
 A budget of bytes or FLOPs is a formula: a constant times array dimensions, divided by sizes of mesh axes, and possibly
 times N - 1 for an axis of size N. If no such formula gives the reference's amount for all meshes and sizes, no budget
 is proposed. The reference may need more than the least possible amount, so the author must judge each proposed budget.
-Memory budgets are not proposed, because a memory budget lies between the needs of right programs and the needs of wrong
-programs.
+Memory budgets are not proposed: such a budget also depends on the memory that wrong programs need, and this module
+measures only the reference.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def check_lines(programs: Sequence[Explained]) -> list[str]:
     """Return lines of code with budgets, to paste into a task's checks.
 
     Args:
-        programs: the reference's programs for several meshes and sizes. For programs of timing calls
-            (``exercise.timing``), which are only scheduled and never run, the returned lines limit the time.
+        programs: the reference's programs for several meshes and sizes. The program of a timing call
+            (``exercise.timing``) never runs, and its step time comes from a schedule. For such programs, the returned
+            lines check the step time and overlap.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
@@ -52,7 +53,11 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """Return checks of timed programs: a budget for the step time, and the kinds of collectives that always overlap."""
+    """Return lines that check the programs of timing calls.
+
+    The first line is a budget for the step time. Further lines require that compute overlaps with collectives of one
+    kind. Only kinds that overlap in all given programs get such a line (see ``expect_overlap``).
+    """
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -146,8 +151,8 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the product with the smallest constant factor, because the sizes in this product
-    explain most of the value.
+    If several products fit, return the product with the smallest constant factor, because a large factor may stand for
+    a size that the product lacks.
     """
     if not all(math.isfinite(v) for v in values):
         return ""

@@ -56,8 +56,9 @@ def drawn_of(exercise: Exercise, backwards: bool = False) -> list[Drawn]:
     """Return the inputs, expected results, parameters, texts, answers and constants of an exercise.
 
     Args:
-        backwards: True to compute a question's answers from its last draw (set of random numbers) to its first. An
-            answer that depends on earlier answers then differs from the answer in the usual order.
+        backwards: True to compute a question's answers from its last draw (set of random numbers) to its first. If the
+            author's function keeps state between draws, its answers then differ from those computed from the first
+            draw to the last.
 
     Raises:
         AuthorError: an input cannot be drawn.

@@ -1,7 +1,7 @@
 """Choose the cases with which ``verify`` first tries a wrong program: one mesh and one size of each call.
 
-A case is one call of a task, on one mesh and with one choice of sizes. A wrong program shows its mistake in most cases,
-so ``verify`` runs the other cases only if the first ones show a problem.
+A case is one call of a task, on one mesh and with one choice of sizes. A wrong program fails in most cases, so the
+first cases usually show that it fails as the author declared. Only if they do not, ``verify`` runs it with all cases.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def first_cases(
     """Return the reference's results for the first cases: each call on one mesh, with the sizes that learners see.
 
     The first cases also include all cases of plain Python tasks, both modes of ``check_vma`` if a call has both, and
-    all meshes of a check that compares meshes. Inputs that are drawn from the course's seed are left out for tasks that
-    JAX traces.
+    all meshes of a check that compares meshes. If JAX traces a task, calls of this task with inputs that are drawn from
+    the course's seed are left out.
 
     Args:
         fails: checks that the program fails. The grader does not judge the checks that come after these, so the result
@@ -37,7 +37,9 @@ def first_cases(
 
 
 def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
-    """Return the first cases, without those that only the judgement of a timing call needs.
+    """Return the first cases, without the small calls that ``first_cases`` adds.
+
+    The grader runs such a small call to judge the values of a timing call, which itself never runs.
 
     Arguments: see ``first_cases``.
     """
@@ -61,8 +63,8 @@ def _calls(checks: Iterable[Check]) -> set[int]:
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers without their field ``poison``.
 
-    ``poison`` changes results of operations to find the operations that matter. Finding ``poison`` is slow, because the
-    runner compiles another program for it.
+    The object ``poison`` runs a program again with changed results of operations, to find the operations whose values
+    affect the program's results. This is slow, because the runner compiles another program for it.
     """
     return [
         replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a

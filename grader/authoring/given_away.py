@@ -43,7 +43,8 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     """Return True if a function returns the question's right answer in every draw (random choice of its numbers).
 
     Args:
-        takes: a dict from each parameter of the function to the question's parameter whose value it gets.
+        takes: for each parameter of the function (the key), the name of the question's parameter whose value the
+            function gets.
         keys: the right answer in each draw.
     """
     for drawn, kind, key in keys:
@@ -96,7 +97,8 @@ def _called(course: Course, exercise: Exercise, task: Task, given: Statement, ta
 def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, str]]]:
     """Yield each task with each function in learners' files that can take the task's arguments.
 
-    The dict maps each parameter of the function to the task's parameter whose argument it gets.
+    The dict has, for each parameter of the function (the key), the name of the task's parameter whose argument the
+    function gets.
     """
     for task in exercise.tasks.values():
         parameters = [*inspect.signature(task.fn).parameters]
@@ -115,7 +117,13 @@ def _value(exercise: Exercise, part: Statement) -> Any:
 
 
 def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict[str, str]:
-    """Return which task parameter each parameter of a function takes, by name or else by position; {} if this fails."""
+    """Match the required parameters of a function with the parameters ``of_task`` of a task or question.
+
+    Parameters are matched by name if ``of_task`` has all names of the function's parameters, else by position.
+
+    Returns:
+        For each parameter of the function (the key), the name in ``of_task``; {} if the parameters do not match.
+    """
     value = _value(exercise, given)
     if not inspect.isfunction(value):
         return {}

@@ -22,8 +22,9 @@ from grader.wire.trees import leaves
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
 
-    In a timing call (``exercise.timing``), each device may hold an even number of elements, because large sizes usually
-    are even. The call that is timed may have even sizes too, if the task has another call that is not timed.
+    Timing calls (``exercise.timing``) get no problem, because their sizes are large, and large sizes usually are even.
+    Each timing call belongs to a small call, whose values are judged. This small call gets no problem either if the
+    task has another call that belongs to no timing call.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}
@@ -41,11 +42,11 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 def tame_dims(call: Call) -> Iterator[str]:
     """Yield a problem for each hidden dimension whose size could hide mistakes.
 
-    A hidden size can hide mistakes in three cases:
+    Each device holds one part of a sharded dimension. A hidden size can hide mistakes in three cases:
 
-    - The hidden size on a device is even, and the public size on the device is odd.
-    - The hidden size on a device is even on every mesh.
-    - Two hidden dimensions have equal sizes.
+    - On a mesh, a device's part has an even size with the hidden size, and an odd size with the public size.
+    - On every mesh, a device's part has an even size with the hidden size.
+    - Two hidden dimensions have equal sizes on every mesh.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
     for (dim, mesh), size in hidden.items():

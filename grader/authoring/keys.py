@@ -48,7 +48,11 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield problems: a label of few words, a unit that the text contradicts, implausible numbers, constant entries."""
+    """Yield the problems of a question's label in reports, its unit and its right answers.
+
+    Problems are a label of few words, a unit that the text contradicts, a table entry that is equal in all draws, and a
+    number in a right answer that is implausible or, as reports round it, outside the tolerance.
+    """
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
@@ -78,8 +82,8 @@ def _unit_problems(question: Question) -> Iterator[str]:
 def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]:
     """Yield a problem if the text names a unit that differs from the question's unit only in scale, such as ms for s.
 
-    If the text also names the question's unit, there is no problem, because the other unit belongs to a number that
-    the question gives.
+    If the text also names the question's unit, yield nothing: the unit of the other scale then probably belongs to a
+    number that the question gives.
     """
     asked = list(_units_asked(question.text, ASKED, NAMED))
     for unit in dict.fromkeys(units):

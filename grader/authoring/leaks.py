@@ -130,8 +130,8 @@ def _folded(text: str) -> str:
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
-    Skip lines that learners get on purpose, short lines, lines that only read a part of a value, and idioms (lines that
-    occur in three exercises or more).
+    Skip lines that learners get on purpose, short lines, and idioms (lines that occur in three exercises or more). Also
+    skip lines that only give a name to a part of a value, such as ``n = mesh.shape["x"]``.
     """
     exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))
@@ -147,7 +147,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 
 
 def _reveals(line: str, used: Mapping[str, int]) -> bool:
-    """Return True if a line may reveal a solution: it is long, is in few exercises, and does more than read a value."""
+    """Return True if a line may reveal a solution: it is long, is in few exercises, and does more than name a value."""
     normal = normal_form(line)
     return len(normal) >= LEAST_LINE and used[normal] < IDIOM and not _only_reads(line)
 

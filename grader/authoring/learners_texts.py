@@ -1,6 +1,7 @@
 """Find the texts that learners get: in the files that ``build`` makes, and in reports.
 
-The module reads the files and not the author's declarations, so it also finds texts of a new kind.
+The module reads the built files, not the author's declarations. So it needs no change if ``build`` writes another kind
+of text into the files.
 """
 
 from __future__ import annotations

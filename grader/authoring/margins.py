@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the amounts that a
-check compares with budgets. Requests with inputs from the course's seed (``Ask.secret``) do not count. This loses
-nothing, because amounts depend only on sizes, and all sizes also occur in other requests.
+check compares with budgets. The module ignores calls with inputs from the course's seed (``Ask.secret``). This loses
+nothing, because amounts depend only on sizes, and all sizes also occur in other calls.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: the budget's number, from 0, among budgets with equal ``task``, ``word`` and ``what``.
+        number: 0 for the check's first budget with these ``task``, ``word`` and ``what``, 1 for the second, and so on.
     """
 
     task: str
@@ -74,11 +74,11 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     misconception that names the check in ``fails`` must exceed the budget. Each misconception that exceeds the budget
     must exceed it by the margin.
 
-    A budget that is a plain number is the amount that right programs need. On each mesh, the largest amount that a
-    right program needs must be at most a factor ROOM below this number. On at least one mesh, a misconception must
-    exceed the number by the margin. If the budget is an exact number of collectives, a misconception must have a
-    different number. A misconception that fails an earlier check, or that exceeds an earlier budget of the check, also
-    counts.
+    A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
+    must need this number divided by ROOM, or more. On at least one mesh, at least one misconception must exceed the
+    number by the margin. An exact number of collectives has only one rule: on at least one mesh, at least one
+    misconception must run a different number of them. In both cases, the misconception may fail an earlier check, or
+    exceed an earlier budget of this check.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
@@ -102,7 +102,8 @@ class Measured:
         separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
         right: the amounts that right programs need.
         wrong: the amounts that misconceptions need, if they name the check in ``fails``. If the budget is a plain
-            number, ``wrong`` also has amounts of misconceptions that name an earlier check.
+            number, ``wrong`` also has the amounts of misconceptions whose ``fails`` names a check that must pass before
+            this check is judged.
     """
 
     check: Check
@@ -131,9 +132,9 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the amounts for the meshes and sizes with a budget that is or must be declared with ``between``.
+    """Return the meshes and sizes with a budget for which ``separates`` is True, with their amounts.
 
-    If ``separate`` is False, return the amounts for all other meshes and sizes.
+    If ``separate`` is False, return all other meshes and sizes, with their amounts.
     """
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 

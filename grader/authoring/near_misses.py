@@ -93,7 +93,10 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return whether the tolerance accepts the near miss, or None if it equals the right answer or raises an error."""
+    """Return True if the tolerance accepts the near miss, and False if not.
+
+    Return None if the near miss equals the right answer, or if its function ``near`` raises an error.
+    """
     right = question(**params)
     try:
         answer = near(**params)

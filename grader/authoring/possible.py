@@ -32,7 +32,7 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 def question_problems(question: Question) -> Iterator[str]:
     """Yield a line for each problem of the question's draws (random numbers), with the first draw that has the problem.
 
-    Problems that differ only in their numbers are one problem.
+    If the lines of several problems differ only in numbers, yield only the first of them.
     """
     if isinstance(question.answer, Written):
         return
@@ -86,7 +86,10 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield a problem if a numeric answer is impossible, or is in ``published``, the author's list of known answers."""
+    """Yield a problem if a numeric answer is impossible, or if students could copy it from a publication.
+
+    The author lists such published answers (``question.published``).
+    """
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit

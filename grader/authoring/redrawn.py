@@ -67,7 +67,7 @@ class Redrawn:
     def problems(self, exercise: Exercise) -> Iterator[str]:
         """Yield a problem for each value that this process and the other processes compute differently.
 
-        A constant in the author's file is reported only if nothing else differs.
+        A constant of the author's file that differs is reported only if no other value of the exercise differs.
         """
         here = {(what, where): value for what, where, value in drawn_of(exercise)}
         found: dict[str, str] = {}

@@ -1,4 +1,7 @@
-"""Programs that ``verify`` tries: the solution with one task replaced by a misconception or an alternative."""
+"""Programs that ``verify`` tries: the solution with one task replaced by a misconception or an alternative.
+
+An *alternative* is another right solution of a task.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def submission_of(name: str, text: str, student: str = "verify") -> Submission:
 
 @dataclass(frozen=True)
 class Replaced:
-    """The solution with one task replaced by a misconception or an alternative.
+    """The solution with one task replaced by a misconception, or by an alternative (another right solution).
 
     Attributes:
         text: the source code.
@@ -81,9 +84,10 @@ def replaced_texts(
 def _cases(
     exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
 ) -> list[Answered]:
-    """Return the reference's answers to the cases with which a misconception runs first, see ``first_cases``.
+    """Return the reference's answers to the cases with which the program ``other`` runs.
 
-    Return all answers for an alternative, or if ``every`` is None.
+    A misconception runs with its first cases (see ``first_cases``), an alternative with all cases. If ``every`` is
+    None, a misconception runs with all cases, too.
     """
     if every is None or isinstance(other, Alternative):
         return reference

@@ -29,7 +29,10 @@ class Rule:
 
 
 def rules_of(exercise: Exercise) -> list[Rule]:
-    """Return the rules of the statement; [] for a statement without a table under "What is checked"."""
+    """Return the rules of an exercise's statement (its text for learners).
+
+    Return [] for a statement without a table under "What is checked", even if it has sentences with "must".
+    """
     found = []
     for text in _rule_texts(exercise.statement):
         quoting = [m for m in exercise.misconceptions.values() if any(_flat(quote) in text for quote in m.breaks)]
@@ -61,7 +64,10 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def listed_rules(exercise: Exercise) -> Iterator[str]:
-    """Yield each rule, followed by a line for each misconception that breaks it: the failed checks and lost points."""
+    """Yield a line for each rule, followed by a line for each misconception that breaks the rule.
+
+    The line of a misconception names the checks that fail, and the points that are lost.
+    """
     for rule in rules_of(exercise):
         yield rule.text
         for wrong in rule.broken_by:

@@ -226,7 +226,10 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Return the start and end of a field's value in ``text``; both are after the colon if the field has no value."""
+    """Return the start and end of a field's value in ``text``.
+
+    If the field has no value, both are the position just after the colon.
+    """
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1
@@ -250,7 +253,8 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 def _end(text: str, items: CollectionNode) -> int:
     """Return the end of the last node of a list or mapping.
 
-    The parser's own end mark is not used, because the end mark of a block is the start of the next node.
+    The ``end_mark`` of a list or mapping over several lines cannot be used, because ruamel.yaml sets it to the start of
+    the next node.
     """
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last

@@ -55,7 +55,7 @@ def results_of_task(
 
     Args:
         text: the submission's source code.
-        plans: lists of calls with inputs. Each list suffices to judge the whole exercise.
+        plans: lists of calls with inputs. Each list must have all calls that the task's checks need.
 
     Returns:
         One dict for each plan: the results of the task's checks, by name of the check.

@@ -79,11 +79,11 @@ def keys_of(question: Question) -> list[Key]:
 
 
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
-    """Return (names of numeric parameters, their values in each draw, numbers in the right answers).
+    """Return (names of numeric parameters, their values in each draw, lists of the numbers in the right answers).
 
     For a formula question, return its symbols in place of parameters. For each entry of a table, the third item has two
-    lists with one number per draw. The first list is in base units, and the second is in the entry's unit. A single
-    number counts as one entry.
+    lists with one number per draw: the entry in base units, and the entry in its own unit. A single number counts as
+    one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -108,7 +108,10 @@ def _is_number(value: Any) -> bool:
 
 
 def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
-    """Yield each formula in a text that has these names, and the formula's parts (see ``_parts``)."""
+    """Yield each formula in a text, and the formula's parts (see ``_parts``).
+
+    A formula has an operator. The function searches only passages that have at least one of the names ``names``.
+    """
     for run in _runs(text, {*names}):
         start = 0
         while start < len(run) and not {*names}.isdisjoint(run):
@@ -142,7 +145,10 @@ def _runs(text: str, names: set[str]) -> Iterator[list[str]]:
 
 
 def _joint(run: Sequence[str], token: str, names: set[str]) -> list[str] | None:
-    """Return the signs to put before ``token``, such as "*"; None if ``token`` cannot continue the formula ``run``."""
+    """Return the operators to insert between the formula ``run`` and ``token``; None if ``token`` cannot follow.
+
+    The result is ["*"] where the text leaves out a multiplication sign, as in ``2 I``, and [] elsewhere.
+    """
     before = run[-1] if run else "+"
     if not _starts(token):
         is_outside = token == "," and run.count("(") <= run.count(")")
@@ -177,11 +183,14 @@ def _longest(run: list[str], start: int) -> tuple[ast.expr | None, int]:
 
 
 def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, answer) for each text that has an accepted answer to the question in every draw.
+    """Yield (place, answer) for each text that shows, in every draw, an answer that the grader accepts.
 
-    If the answer is a number or PartitionSpec, the question's own text contains it when the drawn numbers are filled
-    in. If the answer is a choice of options, the text names exactly the right options. If the answer is an order of
-    items, the text names all items in this order.
+    If the right answer varies between draws, this function searches only the question's own text, with the drawn
+    numbers filled in. If the right answer is one choice of options in all draws, it searches all texts. It searches for
+    no other constant answers.
+
+    A text shows a number or PartitionSpec if it contains it, and a table if it contains an entry. It shows a choice of
+    options if it names exactly the right options, and an order of items if it names all items in this order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):
@@ -231,7 +240,8 @@ def _options(kind: AnswerKind) -> Mapping[str, str]:
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
     """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
 
-    This function combines each number with each unit in the text, because the unit may be in another place.
+    This function tries each number of the text with each unit of the text, because a number and its unit may be in
+    different places.
     """
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):

@@ -1,7 +1,7 @@
 """Try several submissions in one process, because starting a process and tracing its first program is slow.
 
-Other submissions in the process may change a submission's result. If a result is surprising, the caller must run the
-submission again in a process of its own.
+Other submissions in the process may change a submission's result. If a result is not the expected one, the caller must
+run this submission again, alone in a process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
 def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> Iterator[list[Answered]]:
     """Run submissions in batches, and yield each submission's answers to its requests.
 
-    If other submissions may have changed an answer, the submission runs again in a process of its own. A submission
+    If other submissions may have changed an answer, the submission runs again, alone in a process. A submission
     that ends its own process has an empty list of answers.
 
     Args:

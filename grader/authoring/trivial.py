@@ -104,7 +104,8 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
 def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
     """Yield programs that give right results for public cases, and one constant result for all hidden cases.
 
-    The constant result is None, or the reference's result for the first hidden case of a request (a list of cases).
+    The constant result is None, or the reference's result for the first hidden case in one of the task's lists of
+    cases.
     """
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}
@@ -116,7 +117,7 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
 
 
 def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
-    """Return (True if the case is public, outcome) for each case of a request (a list of cases)."""
+    """Return (True if the case is public, outcome) for each case in one list of cases."""
     if not isinstance(of.finding, list):
         return []
     calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]

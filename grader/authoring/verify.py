@@ -15,7 +15,8 @@ For every exercise:
 - The chip, mesh and arrays of a question can exist.
 - A question's text changes with each parameter that changes the answer, and explains each symbol of a formula.
 - No function that learners get is a whole solution.
-- If a device's part of a public dimension is odd, the part of the hidden dimension is odd, too.
+- Hidden sizes differ from each other. If a device's part of a dimension has an odd public size, it also has an odd
+  hidden size.
 - Each static keyword has several values.
 
 For the course:
@@ -23,7 +24,8 @@ For the course:
 - Names are unique.
 - The folder ``exercises/`` is up to date with the solutions, and contains no solution lines, hidden checks or seed. No
   text shows a right answer.
-- The tables of cited sources are up to date, and name only exercises, tasks, checks and questions that exist.
+- The tables in ``solutions/README.md`` that list, for each point of a cited source, the exercises that cover it are up
+  to date. They name only exercises, tasks, checks and questions that exist.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ def verify(
 ) -> int:
     """Test these exercises, then the course, and return the number of problems.
 
-    The last exercises of a course are the largest. Their tests start first, so that all jobs end at about the same
-    time.
+    The last exercises in ``names`` usually take the longest time to test. So their tests start first, and all jobs end
+    at about the same time.
 
     Args:
         tell: a function that is called with an exercise's name and problems when all tests of the exercise are done.
@@ -133,7 +135,10 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the problems of an exercise whose inputs, right answers and texts are equal in all processes."""
+    """Yield the further problems of an exercise.
+
+    The caller has found that the exercise's inputs, right answers and texts are equal in all processes.
+    """
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))
@@ -196,8 +201,9 @@ def reference_problems(
     If a check was not judged because an earlier check failed, only the earlier check is a problem.
 
     Returns:
-        The reference's results, which are used again when only one of the reference's tasks is replaced later. None if
-        the reference does not pass, because then no check can tell right programs from wrong ones.
+        The reference's results. If a later program replaces only one task of the reference, these results are used for
+        the other tasks. None if the reference does not pass, because then no check can tell right programs from wrong
+        ones.
     """
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = submission_of(exercise.id, text)
@@ -286,7 +292,7 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield a problem if grading a misconception fails other checks than its ``fails`` names, or shows a wrong hint."""
+    """Yield a problem if a graded misconception does not fail exactly the checks in ``fails``, or gets a wrong hint."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:

@@ -1,8 +1,12 @@
 """Make reports from one submission or many, with sandboxed workers, and keep the reports in a folder.
 
-An *ask* is one request to a submission: a call on one mesh with its inputs, a plain function (one that needs no mesh)
-with its cases, which are lists of arguments, or a question. A *plan* is all asks of an exercise. A *finding* is what
-the grader finds for one ask: an observation of a program, the outcomes of a plain function, or a fault. The grader
-starts sandboxes, sends the asks to the sandboxes, and passes the findings to the package ``judging``. A *tier* is a
-level of sandbox isolation.
+An *ask* is one request to a submission. There are three kinds of asks:
+
+- a call of a function on one mesh, with its inputs
+- a plain function (one that needs no mesh), with its cases (one case has the arguments of one call)
+- a question
+
+A *plan* is all asks of an exercise. A *finding* is what the grader finds for one ask: an observation of a program, the
+outcomes of a plain function, the answer to a question, or a fault. The grader starts sandboxes, sends the asks to the
+sandboxes, and passes the findings to the package ``judging``. A *tier* is a level of sandbox isolation.
 """

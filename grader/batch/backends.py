@@ -90,8 +90,8 @@ def stuck(found: Sequence[list[list[Sharded]]]) -> str:
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """Return copies of the simulated devices' results from which no value can be read.
+    """Return copies of the simulated devices' results with shapes and layouts, but without values.
 
-    The copies have the shapes and layouts of the results. Reading a value raises NotHere with the text ``why``.
+    Reading a value of a copy raises NotHere with the text ``why``.
     """
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

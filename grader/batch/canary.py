@@ -60,9 +60,8 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
     Raises CanaryFailed if one of them does not get full marks.
 
-    The grader traces and runs each solution without the cache, with one exception. If the solution got full marks
-    before, on this machine and with this version of the grader, and the grader's requests to it are unchanged, its
-    answers may come from the cache.
+    The grader traces and runs each solution without the cache, with one exception: if an exercise's key ``ran_key`` is
+    unchanged since its solution got full marks, the solution's answers may come from the cache.
 
     Args:
         step: called with the name of each finished exercise.
@@ -148,12 +147,15 @@ def _environment(grader: Grader) -> str:
 
 
 def key_of(grader: Grader, name: str) -> str:
-    """Return SHA-256 over everything that decides the verdicts of this exercise, including this machine."""
+    """Return a digest (SHA-256) of everything that decides the verdicts of this exercise, including this machine."""
     return digest_of([grader.course.digest([name]), name, *_here(grader)])
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """Return SHA-256 over the exercise's requests, the grader and this machine, but not over the exercise's checks."""
+    """Return a digest (SHA-256) of the exercise's requests, the grader and this machine.
+
+    The digest does not depend on the exercise's checks, because checks do not change a solution's answers.
+    """
     asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
     return digest_of(["ran", asks, name, *_here(grader)])
 

@@ -70,9 +70,8 @@ class Change:
 def changes_of(old: Report, new: Report) -> list[Change]:
     """Return the changes of a student's report: checks, exercises and penalties, then the bonus, then the score.
 
-    If anything changed, the last item is the score, even if the score is equal, and the item before it is the bonus if
-    the bonus changed. If nothing changed, return []. An exercise that is graded for the first time does not count as a
-    change.
+    If nothing changed, return []. Otherwise, the last item is the score, even if the score is equal. If the bonus
+    changed, it is the item before the score. An exercise that is graded for the first time does not count as a change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -182,7 +181,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Return why a verdict changed: name the inputs of grading, such as the course, that differ between two reports."""
+    """Return why a verdict changed: name what differs between two reports, such as the submission or the course."""
     if not before.basis or not after.basis:
         return NOT_SAID
     # ``basis`` names the backend only if the backend is not the CPU.
@@ -260,7 +259,7 @@ def _cells(change: Change) -> tuple[object, ...]:
 def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
     """Return the lines of ``changes.csv``.
 
-    Numbers are written as numbers. Texts are written so that spreadsheets do not read the texts as formulas.
+    A text that a spreadsheet would read as a formula gets a leading apostrophe. Numbers never get one.
     """
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 

@@ -1,8 +1,9 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused and not graded, and the report says why. A file with too many parts, too long
-parts or too deeply nested parts is refused in this way, and never counts as a fault of the grader. After a large
-submission the grader starts a new process, so that the next submission can use all memory up to the limit.
+A file that exceeds a limit is refused and not graded, and the report says why. For example, the grader refuses a .zip
+file that has too many files, or a notebook that is nested too deeply. Such a file never counts as a fault of the
+grader. After a large submission the grader starts a new process, so that the next submission can use all memory up to
+the limit.
 """
 
 from __future__ import annotations

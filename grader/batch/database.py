@@ -2,11 +2,12 @@
 
 The tables of the database:
 
-- ``report``: a row for each student with the report as graded and, if it differs, the report that counts for the grade
+- ``report``: a row for each student, with the grader's report and the report that counts for the grade (NULL if both
+  are equal)
 - ``made``: new reports, which do not count for the grade yet; the end of a run moves them into ``report``
 - ``change``: the history of changed scores
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
-- ``roster``: the contents of the last roster with a column ``id`` that a command used
+- ``roster``: the contents of the roster file that a command used last, of those that have a column ``id``
 - ``person``: students' names and sections from the roster; ``shown`` is 1 once the pages show them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
@@ -101,8 +102,8 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """The report ``graded`` that the grader made about a student, and the report ``counts`` that counts for the grade.
 
-    The report that counts also has points given by hand and late penalties. If there are no such points and penalties,
-    both fields have the same object as their value.
+    The report ``counts`` includes late penalties and the points that a person gave, and the report ``graded`` does not.
+    If a student has neither, both fields have the same object as their value.
     """
 
     graded: Report
@@ -221,7 +222,7 @@ class Database:
                 yield found.counts
 
     def stored(self, student: str) -> Stored | None:
-        """Return a student's report without and with points given by hand and late penalties; None without a report."""
+        """Return both reports of a student (see ``Stored``); None if the student has no report."""
         row = self._one("SELECT graded, counts FROM report WHERE student = ?", student)
         if row is None:
             return None
@@ -303,7 +304,10 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return the last run's (summary, suspicious answers, students without a report) as JSON; None before a run."""
+        """Return three JSON texts about the last run; None if there was no run yet.
+
+        The texts are the run's summary, the suspicious answers, and the students without a report.
+        """
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:

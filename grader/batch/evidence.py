@@ -25,7 +25,10 @@ SHOWN = 200  # A page shows all elements of arrays up to this size, and only the
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """Return an appeal's page with all evidence about its check; if the appeal is about a question, only with the code.
+    """Return an appeal's page with all evidence about its check.
+
+    If the appeal is about a question, the only evidence is the submission's code. If the submission lacks the exercise,
+    the page is unchanged.
 
     Args:
         answered: the submission's answers to the grader's requests.

@@ -54,7 +54,7 @@ def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
 
 
 def reference(exercise: Exercise) -> Source:
-    """Return the exercise's solution as a source in which code has the line numbers of the author's file."""
+    """Return the exercise's solution as a Source. Each line of code has its line number in the author's file."""
     name = f"{exercise.id}.py"
     return Source(name, (Chunk(name, reference_in_place(exercise)),))
 
@@ -79,7 +79,8 @@ class Wanted:
         mesh: replaces the declared meshes; None keeps the declared meshes.
         dims: sizes of dimensions, which replace the public sizes.
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
-        profile: the name of the rule for which collectives overlap with compute on the timeline (``clock.timeline``).
+        profile: the name of the rule that decides, for the timeline (``clock.timeline``), which collectives overlap
+            with compute.
         paper: True to run nothing, so that arrays may have any size and the mesh may be as large as the slice.
     """
 
@@ -103,9 +104,9 @@ class Wanted:
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
     """Return a request for each call on each possible mesh, and a line for each mesh on which a call is impossible.
 
-    A call is impossible on a mesh if, for example, an array does not divide evenly on it. The grader never runs a call
-    that declares a timeline. It also runs no call with replaced sizes if ``wanted`` names a slice. The arrays of such
-    calls may be too large to run.
+    A call is impossible on a mesh if, for example, an array does not divide evenly on it. The grader traces a timing
+    call, but does not run it. If ``wanted`` names a slice, the grader also does not run a call whose sizes ``wanted``
+    replaces, and with ``wanted.paper`` it runs no call. The arrays of such calls may be too large to run.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or every call is impossible on every mesh.
@@ -134,8 +135,8 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
 
-    The result has no request for a call whose sizes the user gave, whose hidden sizes are its public sizes, or whose
-    arrays of hidden sizes do not divide evenly on the mesh.
+    The result has no request for a call in three cases: the user gave the call's sizes, the call's hidden and public
+    sizes are equal, or an array with hidden sizes does not divide evenly on the mesh.
     """
     found = []
     for ask in asks:
@@ -269,7 +270,11 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return a text with the step's time by each of the clock's two profiles; '' if the times are equal or unknown."""
+    """Return a text with the step's times under two profiles; '' if the times are equal or unknown.
+
+    A profile is a rule that decides which collectives overlap with compute. The two profiles are "ideal" and the
+    chip's own profile.
+    """
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)

@@ -52,7 +52,7 @@ class Reply:
     Attributes:
         fault: the error or limit that stopped the learner's code; None for an answer.
         body: plain values, as the learner's process sent them.
-        program: bytecode, if the request was for a program.
+        program: the traced program as MLIR bytecode; None if the request was not for a program, or for a fault.
     """
 
     fault: Fault | None = None
@@ -118,7 +118,9 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply that a learner's process sent. For a request for a program, only the bytecode is used.
+    """Return the reply that a learner's process sent.
+
+    If the request asks for a program, the function reads only the program's bytecode or the fault from the message.
 
     Args:
         body: the untrusted JSON part of the message.
@@ -161,11 +163,13 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault for a child process that ended too early. If the child's worker died, the fault is the grader's.
+    """Return the fault for a child process that ended too early.
+
+    If the worker that starts the child processes died, the grader is at fault.
 
     Args:
         how: the reason why the child ended.
-        what: the subject of the fault's message, such as "it" for a function.
+        what: the words with which the fault's message begins, such as "it" in "it did not finish".
         seconds: the time limit, for the message.
     """
     if how == "worker":

@@ -59,8 +59,8 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
     """Return why a mutant that fails checks still counts as survived; '' if it counts as killed.
 
-    A mutant counts as survived if it passes all checks with another seed, or if it passes a graded check and fails the
-    same check on public inputs.
+    A mutant counts as survived in two cases: it passes all checks with another seed, or it passes a public check on
+    hidden inputs and fails this check on public inputs.
     """
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
@@ -83,7 +83,10 @@ def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: b
 
 
 def unchecked(text: str) -> str:
-    """Return the code ``text`` with ``check_vma=False`` added, as learners add it; '' if this changes nothing."""
+    """Return the code with ``check_vma=False`` in each call of ``shard_map``; '' if this changes nothing.
+
+    Learners add this argument if JAX refuses their program.
+    """
     tree, changed = syntax.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):

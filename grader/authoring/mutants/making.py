@@ -121,9 +121,11 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
 
 
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
-    """Yield each index, as in ``a[i]``, and for a traced task the source and target in each pair of a permutation.
+    """Yield each index, such as ``i`` in ``a[i]``.
 
-    These numbers may be negative, because Python and JAX count negative indices from the end.
+    If JAX traces the task, also yield both numbers of each pair in a permutation, such as ``i`` and ``i + 1`` in
+    ``[(i, i + 1) for i in range(n)]``. All these numbers may be negative, because Python and JAX count negative indices
+    from the end.
     """
     for node in ast.walk(module):
         match node:
@@ -167,8 +169,9 @@ def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) ->
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
     """Yield the place of each node below ``parent``: (parent node, field, index in a list field, line number).
 
-    The function skips nodes that change no result (signatures, annotations, error messages, ``check_vma``, zip's
-    ``strict``), and nodes that are neither statements nor expressions (contexts, operators).
+    The function skips all nodes inside signatures, annotations, docstrings, f-strings, ``raise`` statements and the
+    arguments ``check_vma`` and ``strict``: a change there should not change a result. It also skips operators and
+    contexts (``ast.Add``, ``ast.Load``).
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):

@@ -42,11 +42,11 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of a task's requests: the first of the command ``grade``, and all that only ``check`` makes.
+    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
 
-    A request is a call of the task on one mesh with given inputs. Requests with hidden inputs are left out. For a plain
-    Python task, the first list has all requests of ``grade`` without hidden inputs. Both lists are empty if the task's
-    checks depend on checks of other tasks.
+    ``grade`` and ``check`` are commands. A request is a call of the task on one mesh with given inputs. Requests with
+    hidden inputs are left out. For a plain Python task, the first list has all requests of ``grade`` without hidden
+    inputs. Both lists are empty if the task's checks depend on checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -60,10 +60,10 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Return a verdict ``killed`` if a check fails when graded, else None.
+    """Return the verdict ``killed`` if a check fails with the answers ``graded``, else None.
 
-    Also return None if a check fails in the list ``public`` and not in ``graded``, because ``judge_mutant`` decides
-    about such a mutant.
+    Also return None if a check fails with the answers ``public`` and not with ``graded``, because ``judge_mutant``
+    decides about such a mutant.
 
     Args:
         graded: the mutant's answers to the first list of ``first_asks``.
