@@ -72,7 +72,10 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run of the grader would repeat all answers that ``matter`` has given so far."""
+        """True if ``matter`` has returned no fault so far.
+
+        Then it would return equal values in a new run of the grader.
+        """
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
@@ -129,8 +132,8 @@ class Poisoned:
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
     """Return the verdict on the operations if the changed program gave no results to compare; otherwise None.
 
-    The verdict is a fault. If XLA cannot compile the changed program, there is no fault, and each operation that a
-    result depends on (True in ``alive``) counts as one that matters.
+    The verdict is a fault, unless XLA could not compile the changed program. In this case, each operation that a result
+    depends on (True in ``alive``) counts as one that matters.
     """
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"

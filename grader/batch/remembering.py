@@ -157,7 +157,7 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """The part of the cache for bytes that several values contain, such as a program.
+    """Cached bytes that several values contain, such as a program.
 
     Equal bytes are stored only once. Their name is their SHA-256, and the values contain this name in place of the
     bytes.

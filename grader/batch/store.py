@@ -2,8 +2,7 @@
 
 - ``OUT/grades.sqlite``: the only record of all grades (``database``)
 - ``OUT/overrides.yaml``: points given by hand, which people write and the grader reads (``overrides``)
-- ``OUT/roster.csv``: a copy of the last plain roster (a CSV with a column ``id``) that a command got; people may edit
-  it
+- ``OUT/roster.csv``: a copy of the last plain roster (CSV with a column ``id``) that a run used; people may edit it
 
 The grader writes the files below from the database (``written``). If one is missing, the next run writes it again:
 

@@ -63,7 +63,8 @@ def why(
         kept: the student's stored report; None if there is none.
         make: a function that returns a new grader, which must have no cache. The default returns a grader that uses
             simulated devices only.
-        overrides: all overrides in ``overrides.yaml``; ``Why.lines`` lists only those for this student and check.
+        overrides: all overrides in ``overrides.yaml``; ``Why.lines`` lists only those of this student for the check or
+            its exercise.
 
     Raises:
         CourseError: the course has no check ``where``.
