@@ -280,7 +280,8 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
-        before: an earlier observation of this program on other inputs, with the facts about the program; or None.
+        before: the observation of this program on other inputs, whose facts about the program are reused; None in the
+            program's first run.
     """
     header = ran.header
     if "fault" in header:

@@ -1,4 +1,4 @@
-"""Evaluate formulas that students wrote, in a confined process without learner Python."""
+"""Evaluate formulas that students wrote, in a sandboxed process that runs no Python code of students."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from grader.sandbox.worker import WorkerDied
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     """Return ``finding``, the answer to a formula question, with the formula's values added.
 
-    The points from ``points_of`` are choices of values for the formula's variables. The finding gets the formula's
-    value at each point.
+    Each point from ``points_of`` has one value for each variable of the formula. The returned finding has the formula's
+    value at each of these points.
 
-    Findings of other requests are returned unchanged. The answer comes from a learner's process and may have any form.
-    If the answer is neither a text nor empty, the returned finding has a message in place of the values.
+    ``finding`` is returned unchanged if it is a fault, or if ``ask`` is not a question whose answer is a formula. The
+    answer comes from a learner's process and may have any form. If the answer is neither a text nor empty, the returned
+    finding has a message in place of the values.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
     if not isinstance(answer, Formula) or not isinstance(finding, list):

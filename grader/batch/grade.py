@@ -161,7 +161,11 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The name of the devices or the compiler that judge programs, such as ``cpu`` or ``tpu:v5e:2x4``."""
+        """The name of the devices that run the programs, or of the slice for which programs are compiled.
+
+        Examples are ``cpu`` (simulated devices only) and ``tpu:v5e:2x4`` (the simulated devices, and a compiler for
+        this slice).
+        """
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"

@@ -29,7 +29,9 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the times in the file ``submitted.csv`` of each folder in ``paths``. Raises CourseError.
+    """Return the times in the file ``submitted.csv`` of each folder in ``paths``.
+
+    Raises CourseError as ``read_stated`` does.
 
     The function skips a ``submitted.csv`` in a student's folder, because the student could have written this file.
 
@@ -51,7 +53,11 @@ def stated_in(
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
     """Return the times in a CSV file with the columns student, time and, optionally, module.
 
-    If several lines are about one student and module, the latest time counts. Raises CourseError with the line number.
+    If several lines are about one student and module, the latest time counts.
+
+    Raises CourseError if the file cannot be read, if a required column is missing, or if a line has no student, no
+    valid time, or a module that the course lacks. For a missing column or a wrong line, the message has the line
+    number.
     """
     try:
         lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
@@ -91,13 +97,14 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff.
 
-    Times and notes are empty if the course has no late policy. Files that look unchanged from the handout are ignored
-    in modules with other files. In modules without other files, the attribute ``begun`` of the time is False.
+    Times and notes are empty if the course has no late policy. If a module has changed files and files that look
+    unchanged from the handout, only the changed files determine its time. If all files of a module look unchanged, its
+    time has ``begun=False``.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.
-        modules: the modules that are graded now. Other modules get no times, because students may have changed their
-            files since these modules were graded.
+        modules: the modules that are graded now. All other modules get no times, because a student may have changed the
+            files of a module after it was graded.
         parsers: the parsers of archives and time stamps; by default, parsers in this process.
     """
     if course.config.late is None:

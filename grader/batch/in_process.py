@@ -22,9 +22,10 @@ class InProcess(Workers):
     """Workers that trace and run in this process.
 
     Args:
-        namespace: the notebook's definitions. A source without code of its own is graded with these definitions.
-        compiler: a compiler that compiles every program that the runner does not refuse, for a chip that this machine
-            lacks.
+        namespace: the names that the open notebook defines. A source without code represents the open notebook: the
+            functions and answers are those in ``namespace``.
+        compiler: a compiler for chips that this machine lacks. It gets each program that ran without a fault. None for
+            no compiler.
     """
 
     def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:

@@ -165,9 +165,9 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     If this run has no time for a module, the time of the earlier run counts.
 
     An unchanged submission keeps the earlier of two times, because copying gives files new dates. A time in the staff's
-    record (``submitted.csv``) replaces all other times, with one exception. A line of the record may give one time for
-    all modules. Then an unchanged submission keeps an earlier time from an earlier record, because the student may have
-    handed in a different module at the later time.
+    record (``submitted.csv``) replaces all other times, with one exception. The exception is a line of the record that
+    gives one time for all modules. The staff may have updated this time because the student handed in a different
+    module. So an unchanged submission keeps its stored time if that time is earlier and is from the staff's record too.
 
     Args:
         now: the times of this run, by module.

@@ -84,7 +84,10 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file; None if the file has no complete report of the student in the file's name."""
+    """Return the report in a file, which has the name of the student.
+
+    Return None if the file has no complete report, or the report of a student with another name.
+    """
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):

@@ -186,7 +186,7 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with full names and with the points of its rubric items.
+    """Return the override with the full names of its exercise and check, and with the points of its rubric items.
 
     For example, ``c3/val`` becomes ``c3_contracting/value``. An override with an unknown or ambiguous name is returned
     unchanged.
@@ -200,7 +200,11 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
 
 
 def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with full names. Raises CourseError if a name is unknown or ambiguous."""
+    """Return the override with the full names of its exercise and check.
+
+    In ``overrides.yaml``, a name may be shortened to a unique prefix. Raises CourseError if a name is unknown or
+    ambiguous.
+    """
     _, slash, check = one.check.partition("/")
     exercise = only_one(one.exercise, list(exercises), "exercise")
     names = [result.name for result in exercises[exercise].results]
@@ -235,10 +239,13 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Return the record of an override for the report, with the points that the grader gave when the override was new.
+    """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
-    An override counts as new again if its ``by`` or ``reason`` changes. If the override has a field ``graded``, the
-    record has the points in this field instead.
+    The record has two numbers of points: those that the grader gives now, and those that the grader gave when it first
+    used the override.
+
+    If ``by`` or ``reason`` changes, the override counts as used for the first time again. If the override has a field
+    ``graded``, the points in this field replace the second number.
 
     Args:
         graded: the points that the grader gives now.
@@ -347,7 +354,10 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with its bonus exercises marked as in the course now. Reports of old versions have no marks."""
+    """Return the report with each exercise's bonus flag (``extension``) set to the flag's present value in the course.
+
+    Reports of old versions of the grader do not say which exercises are bonus exercises.
+    """
     if course is None:
         return report
     extension = {

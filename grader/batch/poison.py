@@ -3,8 +3,9 @@
 To *poison* an operation, a runner replaces the operation's values by other values of similar size. The operation
 matters if a result then changes by more than a bound. The bound is twice the tolerance of checks, or a thousandth of
 the result's largest value if that is less (as it is for 16-bit dtypes). Replacements differ from the original values by
-at most twice the original size (``runner.others``). So a term below the tolerance of a float32 result does not matter:
-it changes the result by at most the bound.
+at most twice the original size (``runner.others``). So consider an operation whose values are added to a float32
+result. If these values are smaller than the tolerance, replacing them changes the result by at most the bound, and the
+operation does not matter.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Trials(Protocol):
 
 @dataclass
 class Poisoned:
-    """Find the operations of one program that matter for a result of its first public run.
+    """Find the operations of one program that matter.
+
+    Only the results of the program's first run, which has public inputs, are compared.
 
     Args:
         seen: the observation of the program.
@@ -69,7 +72,10 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run of the grader would repeat all answers that ``matter`` has given so far."""
+        """True if ``matter`` has returned no fault so far.
+
+        Then it would return equal values in a new run of the grader.
+        """
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
@@ -115,18 +121,19 @@ class Poisoned:
         """Return True if a result changed by more than its bound.
 
         Args:
-            far: the largest change of each result of each step, in the first run.
-            largest: the largest value of each result of each step, in the first run.
+            far: the largest change of each result, in the first run. If the program runs for several steps
+                (``Call.steps``), the results of all steps follow each other.
+            largest: the largest value of each result, in the order of ``far``.
         """
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return which operations matter if changed programs gave no results to measure; None if they gave results.
+    """Return the verdict on the operations if the changed program gave no results to compare; otherwise None.
 
-    The returned value is a fault, or it says that every operation that a result depends on (marked in ``alive``)
-    matters.
+    The verdict is a fault, unless XLA could not compile the changed program. In this case, each operation that a result
+    depends on (True in ``alive``) counts as one that matters.
     """
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"

@@ -86,7 +86,11 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of a ``Matters`` value, from the key ``run`` of a run and the kind ``what`` of operations."""
+        """Return the key of a ``Matters`` value.
+
+        The key depends on ``run`` (the key of the program's run, see the method ``run``) and on ``what`` (the kind of
+        operations).
+        """
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -153,7 +157,11 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """Bytes that several values share, addressed by content."""
+    """Cached bytes that several values contain, such as a program.
+
+    Equal bytes are stored only once. Their name is their SHA-256, and the values contain this name in place of the
+    bytes.
+    """
 
     cache: Cache
     keys: Keys

@@ -81,7 +81,11 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line that says how many points were judged on the devices that ``devices`` names."""
+    """Return a line that says for how many points the devices named ``devices`` gave all results that the checks need.
+
+    The other points belong to checks that need the result of a program that did not run on these devices
+    (``Result.unjudged``).
+    """
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: {seen:g} of {counted(every, 'point')} could be judged on these devices"
@@ -102,7 +106,8 @@ class Basis:
     Attributes:
         versions: versions of all software that a verdict depends on.
         isolation: the sandbox tier of learners' processes.
-        backend: the devices or the compiler that judge programs, see ``Grader.backend``.
+        backend: the name of the devices that run the programs, or of the slice for which programs are compiled, see
+            ``Grader.backend``.
     """
 
     course: Course

@@ -24,7 +24,8 @@ class Runner:
     program, and the next program gets a new worker.
 
     Args:
-        compiler: a compiler for chips that this machine lacks; compiles every program that the worker does not refuse.
+        compiler: a compiler for chips that this machine lacks. It gets each program that ran without a fault. None for
+            no compiler.
 
     Attributes:
         worker: the worker for the next program.
@@ -55,12 +56,13 @@ class Runner:
         """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
-            asleep: a function that returns a context manager, which is open while the program's worker is set aside.
+            asleep: a function that returns a context manager. If the runner sets the program's worker aside, the runner
+                enters this context, and leaves it when the program ends.
             more: additional fields of the request to the worker.
 
         Raises:
-            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the worker cannot even run the
-                grader's own program.
+            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the grader is at fault: the second
+                worker did not reach a time limit, and a new worker then fails to run a test program of the grader.
         """
         with self._lent(asleep) as (worker, set_aside):
             try:
@@ -74,7 +76,11 @@ class Runner:
                 raise
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a formula. Raises WorkerDied as ``run_or_try_again`` does."""
+        """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more.
+
+        Raises WorkerDied if two workers died or hung. The exception's ``ours`` is True if a new worker then fails to
+        run a test program of the grader.
+        """
         with self._lock:
             try:
                 return self.worker.evaluate(request)

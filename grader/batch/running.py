@@ -1,9 +1,9 @@
 """Turn the replies of a source into findings (observations, outcomes, faults).
 
-Programs run in a confined process without learner Python.
+Programs run in a sandboxed process that runs no Python code of learners.
 
-If a worker dies twice while it runs a learner's program, a new worker runs the grader's own program. If even the
-grader's program fails, the fault is the grader's, not the learner's.
+If a worker dies twice while it runs a learner's program, a new worker runs a test program of the grader. If the test
+program fails too, the fault is the grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Runs:
         """Return the finding (observation, outcomes or fault) for one request, made from the reply to this request.
 
         Args:
-            before: an earlier observation of this program on other inputs, with the facts about the program; or None.
+            before: the observation of this program on other inputs, whose facts about the program are reused; None in
+                the program's first run.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)

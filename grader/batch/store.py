@@ -2,7 +2,7 @@
 
 - ``OUT/grades.sqlite``: the only record of all grades (``database``)
 - ``OUT/overrides.yaml``: points given by hand, which people write and the grader reads (``overrides``)
-- ``OUT/roster.csv``: the last roster with a column ``id`` that a command used; people may edit this file
+- ``OUT/roster.csv``: a copy of the last plain roster (CSV with a column ``id``) that a run used; people may edit it
 
 The grader writes the files below from the database (``written``). If one is missing, the next run writes it again:
 
@@ -10,7 +10,8 @@ The grader writes the files below from the database (``written``). If one is mis
 - ``OUT/students/<student>.html``: the page about the student, for the student
 - ``OUT/<student>.html``: the page about the student, for the staff
 - ``OUT/grades.csv``, ``OUT/summary.json`` and ``OUT/index.html``: tables and a page about the class
-- ``OUT/integrity.json``: wrong answers that are right for another student's numbers; only for the staff
+- ``OUT/integrity.json``: if each student has different numbers, the wrong answers that would be right with another
+  student's numbers; only for the staff
 - ``OUT/changes.csv`` and ``OUT/changes.html``: the history of changed scores
 
 One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
@@ -241,7 +242,10 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a report that also has the exercises ``others``, which only earlier runs graded."""
+    """Return the fingerprint of a merged report, which has the exercises of a new report and exercises of earlier runs.
+
+    ``fingerprint`` is the new report's, and only earlier runs graded the exercises ``others``.
+    """
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
@@ -280,7 +284,8 @@ def grade_batch(
 
     Args:
         bar: a function that shows a progress bar.
-        announce: a function that is called with all changes, before the new reports count.
+        announce: a function that is called with all changes of scores. The new reports replace the old reports only
+            later, in ``folder.finish``.
         say_graded: a function that is called with each new report.
     """
     graded: set[str] = set()

@@ -107,8 +107,9 @@ def write_zip(
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
     """Return the manifest of a zip as JSON: student, course, module, time, variant, versions and digests of the files.
 
-    The grader reads only two fields. It reads ``submitted`` if the course has a late policy and the staff's record has
-    no time, and ``student`` to warn the staff about files that name another student. The other fields are for people.
+    The grader reads only two fields. ``student`` serves to warn the staff about files that name another student.
+    ``submitted`` is the submission time if the course has a late policy and the staff's record has no time. The other
+    fields are for people.
     """
     variants = course.config.variants
     data = {

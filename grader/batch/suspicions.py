@@ -1,4 +1,4 @@
-"""Find wrong answers that are right for the numbers of another student, and so may be copied from that student.
+"""Find wrong answers that would be right with another student's numbers, and so may be copied from that student.
 
 In some courses, questions have different numbers for each student. Only the staff sees the answers that are found.
 """
@@ -39,7 +39,7 @@ class Suspicions:
                     self._count += 1
 
     def found(self, students: Sequence[str]) -> list[Suspicion]:
-        """Return the wrong answers that are right for another student's numbers, in the order of the reports.
+        """Return the wrong answers that would be right with another student's numbers, in the order of the reports.
 
         Args:
             students: all students in the class.
@@ -50,7 +50,7 @@ class Suspicions:
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
         """Yield (position among all wrong answers, suspicion) for each suspicious answer to one question.
 
-        A suspicion is the record of a wrong answer that is right for another student's numbers.
+        A suspicion is the record of a wrong answer that would be right with another student's numbers.
         """
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})

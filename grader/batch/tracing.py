@@ -55,8 +55,8 @@ class Trace:
     """The result of tracing a source (one file or notebook of a submission).
 
     Attributes:
-        replies: the reply to each request. A request with hidden inputs gets the program that was traced for public
-            inputs.
+        replies: the reply to each request. No function is traced again for hidden inputs: the reply to a call with
+            hidden inputs is the program that was traced for public inputs.
         notes: errors that occurred while the source was loaded.
         files: names of the source files that line numbers in programs refer to.
     """

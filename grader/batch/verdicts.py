@@ -149,7 +149,10 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return the time of the program on the call's timeline, in picoseconds; None if the call declares no timeline."""
+    """Return how long the program takes according to the clock, in picoseconds.
+
+    Return None if the request is not a timing call, or if the clock cannot time the program.
+    """
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
@@ -167,8 +170,9 @@ class ProgramFindings:
     Attributes:
         lock: the lock that a thread takes to add findings.
         findings: findings by the key of the request (``Ask.same``).
-        shown: findings of a whole submission that has this misconception. The key is the tuple of the keys
-            (``Ask.same``) of all requests to the submission.
+        shown: only for a misconception: the findings of a submission that has the misconception in one task and right
+            solutions in all others, for each tuple of requests. The key is the tuple of the requests' keys
+            (``Ask.same``).
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -192,8 +196,8 @@ class References:
         """Return the answers of a misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: requests. Questions and requests with hidden inputs get no answer. A misconception answers only the
-                requests to its own task.
+            plan: requests. Requests for the answer to a question and requests with hidden inputs are left out. For a
+                misconception, requests to other tasks are left out too.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]

@@ -61,8 +61,10 @@ def why(
         where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if this name is in no other
             exercise.
         kept: the student's stored report; None if there is none.
-        make: a function that makes a grader without a cache; None for a grader with only simulated devices.
-        overrides: points given by hand to all students; the output lists those of this student.
+        make: a function that returns a new grader, which must have no cache. The default returns a grader that uses
+            simulated devices only.
+        overrides: all overrides in ``overrides.yaml``; ``Why.lines`` lists only those of this student for the check or
+            its exercise.
 
     Raises:
         CourseError: the course has no check ``where``.
@@ -116,7 +118,12 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """Return one line for each difference between one exercise's parts of the report on file and of the new report."""
+    """Compare a check in the report on file with the check in the new report. Return one line for each difference.
+
+    The lines also list differences in the exercise's programs and inputs, the backend and the versions.
+
+    ``kept`` is the report on file, and ``result`` is the new verdict on the check.
+    """
     before = result_in(kept, exercise, result.name)
     if before is None:
         differs = [f"the report on file has no {exercise}/{result.name}"]

@@ -54,7 +54,8 @@ class Children:
         asks: all requests to the source. Requests with hidden inputs come last.
         seconds: CPU time that is left for all children.
         hung: how many exercises of the submission have reached a time limit in a child so far.
-        asleep: a function that returns a context manager, which is open while a child sleeps.
+        asleep: a function that returns a context manager. It is entered when a child first sleeps, and left when this
+            child ends.
     """
 
     def __init__(
@@ -149,8 +150,9 @@ class Children:
     def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
-        From the first time that the child sleeps until it ends, this submission does not count as being graded
-        (``Turns.asleep``), so that the grader may grade one more submission.
+        The number of submissions that are graded at a time is limited. From the moment that the child first sleeps
+        until the child ends, this submission is not counted (``Turns.asleep``), so the grader may begin with another
+        submission.
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
@@ -169,8 +171,10 @@ class Workers:
     Attributes:
         limits: the limits of one submission.
         store: a cache that keeps results from one run of the grader to the next.
-        devices: devices that programs run on in addition to the simulated devices. Values from both are checked.
-        asleep: a function that returns a context manager, which is open while a child sleeps, see ``Turns.asleep``.
+        devices: devices that programs run on in addition to the simulated devices. The checks must pass with the
+            results from the simulated devices and with the results from these devices.
+        asleep: a function that returns a context manager, see ``Turns.asleep``. It is entered when a child first sleeps
+            or a program's worker is set aside, and left when this child or program ends.
         processes: all workers.
     """
 
@@ -272,8 +276,9 @@ class Pool(Generic[T]):
 
     Attributes:
         sets: all sets of workers, those from ``every`` and those from ``spare``.
-        slow: a function that is called with a name and the seconds of work on it so far: first after ``SLOW`` seconds,
-            and again each time that the seconds have doubled.
+        slow: a function that is called if the work on a name takes long, with the name and the seconds so far. The
+            first call is after ``SLOW`` seconds, and each further call is when the seconds are twice those of the last
+            call.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:

@@ -116,7 +116,7 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands for ``--help``, in the groups of READERS.
 
-        Each command has its help's first sentence.
+        The list shows the name of each command and the first sentence of its help.
         """
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}

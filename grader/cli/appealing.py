@@ -36,7 +36,8 @@ class AppealOptions:
         html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.
-        beside: the devices that judge programs in addition to the simulated devices.
+        beside: the values of ``--backend`` and ``--processes``, which choose devices or a compiler to use in addition
+            to the simulated devices.
         course: the course's file or folder.
         as_json: True to print JSON.
     """

@@ -194,8 +194,9 @@ NAME_WIDTH = 22  # with this width the table fits into 80 columns
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print a table with each exercise's size and the number of its mutants by outcome, and print problems.
 
-    Questions count as checks. The column ``pts`` has the points, ``alt`` the number of alternatives, and ``same`` the
-    number of equivalent mutants.
+    Questions count as checks. The column ``pts`` has the points, ``alt`` the number of alternatives (other right
+    solutions in the exercise), and ``same`` the number of equivalent mutants (right solutions, listed in
+    ``equivalent_mutants.yaml``).
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False

@@ -93,7 +93,11 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises whose first failure is in a program. For these, ``explain`` shows what the program does."""
+    """Return the exercises whose first failure is a failed check of a task's program.
+
+    For these exercises, ``explain`` shows what the program does. Questions, unfinished tasks and tasks of the kind
+    "function" have no program.
+    """
     return [
         e.exercise
         for e in graded.exercises
@@ -104,7 +108,11 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged; if the course has no solutions, print how many points they will decide."""
+    """Print a line about hidden checks.
+
+    If the course has solutions, hidden checks were judged. If not, the line says for how many points hidden checks will
+    be judged after the learner submits.
+    """
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -179,7 +187,11 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of exercises that the learner began. The results printed before list the others."""
+    """Print the unfinished tasks of exercises that the learner began.
+
+    The unfinished tasks of all other exercises are not listed, because the results printed before show which exercises
+    the learner did not begin.
+    """
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

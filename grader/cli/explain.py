@@ -120,7 +120,11 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts with two texts added: the TPU compiler's time and the learner's predicted times."""
+    """Return the program's facts with two texts about the program's run time added.
+
+    One text has the run time by the TPU compiler's schedule, and the other text has the times that the learner
+    predicted.
+    """
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # A solution has predictions only if the course's folder also has the learners' exercises.
@@ -199,8 +203,9 @@ def own_source(
 ) -> Source:
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
-    The work may be in the folder of a course without solutions. Then the author of the work could have written this
-    course. So the course is refused if the work runs in a sandbox and the user named no course.
+    If the work is in the folder of a course without solutions, its author may have written the course's code too. A
+    user who chooses a sandbox does not trust this author. So if there is a sandbox, such a course is refused, unless
+    the user named it.
 
     Args:
         named: the value of ``--course``; None if the user named no course.
@@ -216,7 +221,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return, for each task, the lines of code that an author may add to the task's checks."""
+    """Return, for each task, lines of code that limit what its programs do, for the author to paste into the checks."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
@@ -225,7 +230,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
     """Print the facts about each task's programs.
 
     Args:
-        lines: for each task, the lines of code that an author may add to the task's checks.
+        lines: for each task, the lines of code that ``lines_of`` returns.
     """
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})

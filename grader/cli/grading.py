@@ -210,8 +210,8 @@ def others_unusable(course: Course) -> Mapping[str, str]:
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     """Return why exercises are unusable, by exercise. Raises CourseError if a report on file has an unusable exercise.
 
-    For exercises that this run does not grade, new reports take over the grades in the reports on file. This is
-    impossible for an unusable exercise, because its weight is unknown.
+    A new report also contains the exercises that this run does not grade, copied from the student's report on file.
+    This is impossible for an unusable exercise, because its weight is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()

@@ -26,7 +26,8 @@ class HandedIn:
         submissions: readable submissions, by student.
         not_graded: why a submission cannot be graded, by student.
         notes: notes for the staff.
-        signed: by student, a text that lists the student's files that name another student of the class.
+        signed: by student, a text such as "a1.py names bob". It lists the files in the student's submission that name
+            another student of the class.
     """
 
     places: dict[str, Place]

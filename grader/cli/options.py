@@ -161,9 +161,9 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work is in a course without solutions.
+    """Raise CourseError if the learner's work is in the folder of a course without solutions.
 
-    The author of the work may also have written this course.
+    The reason is that the author of the work may also have written this course, and the grader would run its code.
     """
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
@@ -181,7 +181,7 @@ def begin_workers(course: Course, tier: str) -> None:
 def has_reports(to: Path) -> bool:
     """Return True if the folder has reports.
 
-    If so, perhaps no submission must be graded, and workers may be unnecessary.
+    If it has reports, all submissions may be graded already, and workers may be unnecessary.
     """
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
@@ -205,7 +205,7 @@ def roster_in(path: Path | None) -> Roster | None:
 def sizes_of(option: str, text: str) -> dict[str, int]:
     """Return the sizes by name in a text such as ``x=4,y=2``.
 
-    For another text, raises CourseError that names ``option``.
+    Raises CourseError, with a message that names ``option``, if the text has another form or has a name twice.
     """
     sizes: dict[str, int] = {}
     for part in text.split(",") if text else ():

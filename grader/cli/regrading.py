@@ -31,7 +31,8 @@ class Rosters:
     """The rosters of the class.
 
     Attributes:
-        named: the roster in which students are looked up: that of the option ``--roster``, or else ``plain``.
+        named: the roster in which students are looked up. It is the roster that ``--roster`` names, or ``plain`` if the
+            user did not give this option.
         plain: the last roster in plain form (a CSV with a column ``id``), which the folder of reports keeps. It lists
             all students of the class, and may contain deadline extensions.
     """
@@ -75,7 +76,9 @@ def kept_roster(to: Path) -> Roster | None:
 
 
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
-    """Copy the roster into the folder of reports when a run starts, so that later commands know its extensions.
+    """Copy the roster into the folder of reports when a run starts.
+
+    Later commands read deadline extensions from the copy.
 
     The file is written before the copy in the database. If the run is killed between the two writes, the next run
     treats the file as edited by the staff.
@@ -114,7 +117,7 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function like ``login`` that returns a name in the spelling under which the student has a report.
+    """Return a function that does what ``login`` does, but returns the login as it is spelled in the student's report.
 
     Spellings of a name may differ in case or in Unicode form. The grader treats them as one name, because each report
     is a file, and some file systems treat these spellings as one file name.

@@ -34,8 +34,8 @@ def timeline(
 
     Raises:
         ValueError: the slice or the profile does not exist, or no axes of the slice have the sizes of the mesh's axes.
-        Untimed: the clock cannot time a part of the program, for example an operation that only the compiler divides
-            among devices.
+        Untimed: the clock cannot time a part of the program. An example is a matmul outside ``shard_map``, because only
+            the compiler decides which part of it each device computes.
     """
     if profile not in ASYNCHRONOUS:
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))

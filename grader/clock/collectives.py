@@ -1,8 +1,9 @@
 """Times of collectives on a slice, and the links that they use.
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
-larger bound as the time. On one ring or line, or on several axes of the same kind and size, the result equals the
-"exact" model of ``grader.hardware.times``. In a permute, each (source, target) pair sends its data over a route of its
+larger bound as the time. On one ring or line, the bound by bandwidth equals the "exact" model of
+``grader.hardware.times``. On several axes that are all rings or all lines of one size, the two are also equal for an
+all-gather, reduce-scatter or all-reduce. In a permute, each (source, target) pair sends its data over a route of its
 own.
 """
 
