@@ -85,7 +85,7 @@ def _once_more() -> None:
 
 
 def _signal_again() -> None:
-    """Send a signal to the main thread. If the main thread waits, only a signal to this thread ends the wait."""
+    """Send a signal to the main thread, because a signal to another thread would not end a wait of the main thread."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

@@ -34,19 +34,20 @@ class WingError(Exception):
 
 @dataclass(frozen=True)
 class Wing:
-    """The functions that one wing offers, each as ``module.attribute`` below the wing's folder; "" for none.
+    """The functions and options that one wing offers, each as ``module.attribute`` in the wing's folder; "" for none.
 
     Attributes:
         commands: functions for the command line, by name.
-        options: what ``typer.Option`` returns, by the option's name, for options of the core's commands.
+        options: options that the wing adds to commands of the core, by name. Each attribute is an object that
+            ``typer.Option`` returned.
         exports: functions for ``export --to``, by format, with arguments (course, path, exercises, isolation).
         notebook: functions that learners import from ``grader.notebook``, by name.
         browser: for ``watch --browser``, a function that returns the ``WatchLoop`` with the page.
         chip: for ``--backend tpu:SLICE``, a function that returns a ``batch.backends.Compiler``.
         devices: for ``--backend`` and ``--processes``, a function that returns ``batch.backends.Devices``.
         doctor: a function that returns lines for ``doctor``.
-        predicted: for ``explain --on``, a function that returns a text on a learner's prediction; '' if there is no
-            prediction.
+        predicted: for ``explain --on``, a function that returns a text with the learner's predictions of a step's time;
+            '' if there are no predictions.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +87,10 @@ def load(place: str) -> Any:
 
 
 def offered(what: str) -> list[Any]:
-    """Import and return the functions or modules that the installed wings offer in the field ``what`` of ``Wing``."""
+    """Import and return the functions that the installed wings offer in one field of ``Wing``.
+
+    ``what``: the field's name, such as "doctor".
+    """
     return [load(f"{name}.{place}") for name, wing in wings().items() if (place := getattr(wing, what))]
 
 
@@ -108,7 +112,7 @@ def for_notebooks() -> dict[str, str]:
 def install(extra: str = "") -> str:
     """Return text with the command that installs this checkout with an extra.
 
-    The command names no package index, because an index may have a different package ``shardlings``.
+    The command names no package index, because the package ``shardlings`` of an index may be another project.
     """
     return f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'"
 

@@ -14,7 +14,11 @@ from grader.runner.admission import shaped
 
 
 def entries_of(op: Any) -> tuple[int | None, bool]:
-    """Return values for the fields ``start`` and ``entry`` of an ``Operation``; only pictures use these fields."""
+    """Return ``start_of`` and ``is_entry`` of an operation, for the fields ``start`` and ``entry`` of ``Operation``.
+
+    The fields show where a slice begins, and whether the operation takes or replaces one whole entry. Only pictures use
+    these fields.
+    """
     return start_of(op), is_entry(op)
 
 

@@ -1,10 +1,10 @@
 """Execute programs. Requests hold only MLIR bytecode, never learner Python.
 
 Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form. From this form, the
-grader reads facts; then it compiles the form (``compiling``) and executes it on the inputs. Devices and argument
-shardings come from the grader's request, and result types from the canonical form, never from the bytecode itself.
-Cache keys cover all that execution depends on (``key_of``). A program of several steps runs once for each step, and
-some results become arguments of the next step.
+grader reads facts; then it compiles the form (``compiling``) and executes it on the inputs. The devices and the
+shardings of the arguments come from the grader's request. The types of the results come from the canonical form, which
+has passed all checks, and not from the bytecode. Cache keys cover all that execution depends on (``key_of``). A program
+of several steps runs once for each step, and some results become arguments of the next step.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ class Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
     def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
-        """Raise ProgramRefused if a result in ``fed`` is missing, or its shape or dtype differs from the argument's."""
+        """Raise ProgramRefused if ``fed`` names a result that is missing or cannot become the argument.
+
+        A result can become an argument only if it has the argument's shape and dtype.
+        """
         for argument, result in self.fed.items():
             asked = arguments[argument]
             if result >= len(program.results):
@@ -130,8 +133,9 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         exact: True to compute every matmul in float32, even if the program requests another precision.
 
     Returns:
-        The reply of ``execute`` without facts, with two more fields. ``devices``: the positions on the mesh of this
-        process's devices. ``products``: whether the program has matmuls or convolutions.
+        The reply of ``execute`` without facts, with two more fields. ``devices``: for each device of the mesh that
+        belongs to this process, its position on the mesh. ``products``: whether the program has matmuls or
+        convolutions.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -155,10 +159,10 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The reply's ``seconds`` has one number for each of ``rounds`` rounds: the mean seconds per call, over the round's
-    ``calls`` calls. The arguments are made on the devices, in the sizes that ``ask`` requests. On a CPU, the grader's
-    memory limit applies; on other devices, only the device's own memory limits the program. All processes make equally
-    many calls, because each call waits for all processes.
+    The program runs for several rounds (``rounds``), and in each round it is called several times (``calls``). The
+    reply's ``seconds`` has one number for each round: the mean seconds per call. The arguments are made on the devices,
+    in the sizes that ``ask`` requests. On a CPU, the grader's memory limit applies; on other devices, only the device's
+    own memory limits the program. All processes make equally many calls, because each call waits for all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []

@@ -60,8 +60,9 @@ class Facts:
             compiler knows how the devices share these operations.
         dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
         marked: the collectives, by the number that ``mark`` gives each of them.
-        mapped: True if the results depend on a ``shard_map``, and the operations on data outside of it are few: at most
-            one for each element of the program's arguments and results.
+        mapped: True if the results depend on a ``shard_map``, and the program does little arithmetic on data outside of
+            it: at most one operation for each element of the program's arguments and results. Data are values that
+            depend on the arguments. The check ``expect_shard_map`` requires True.
     """
 
     collectives: list[Collective]
@@ -154,7 +155,7 @@ class _FactsReader:
     """A walk through the operations of a program, with the operations of a function visited again for each call.
 
     The methods' argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists
-    the branches around the operation.
+    the branches of conditionals that contain the operation which the walk visits now.
     """
 
     def __init__(

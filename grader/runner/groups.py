@@ -52,14 +52,18 @@ def senders(pairs: Groups) -> tuple[int, ...]:
 
 
 def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[AxisPart]) -> Groups:
-    """Return the groups of devices along axes, or along parts of axes, of a mesh with the device numbers ``ids``.
+    """Divide the devices of a mesh into groups whose devices differ only along the chosen axes or parts of axes.
 
     Args:
         sizes: size of each mesh axis.
-        ids: device numbers, row-major.
+        ids: the numbers of the mesh's devices, row-major.
         chosen: the axes or parts of axes along which the devices of a group differ, as ``(axis, before, size)``, from
-            the slowest to the fastest varying. A part is a factor ``size`` of an axis's size; ``before`` is the product
-            of the factors before it. If ``size`` is None, the part is the whole axis.
+            the slowest to the fastest varying. To name a part, the axis's size is written as a product of factors:
+            ``size`` is the part's own factor, and ``before`` is the product of the factors to its left. If ``size`` is
+            None, the part is the whole axis.
+
+    Returns:
+        The groups, each a list of device numbers.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -115,7 +119,10 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) -> bool:
-    """Return whether at least one group has only some of the devices along ``axes``, the axes that the groups cross."""
+    """Return whether at least one group is smaller than a full group.
+
+    A full group has a device at every position along ``axes``, the mesh axes that the groups cross.
+    """
     return any(len(group) != math.prod(mesh[a] for a in axes) for group in groups)
 
 

@@ -44,11 +44,12 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """An instruction, in one of the calls of the computation (function) that contains it.
+    """One visit of ``walk`` to an instruction. There is one for each call of the instruction's computation (function).
 
     Attributes:
+        of: the instruction.
         times: how often the instruction runs because of this call.
-        path: the branches around the instruction.
+        path: the branches of conditionals that contain the instruction.
         data: how many operands may depend on the program's arguments; 0 if ``walk`` was called with ``costed=False``.
         shapes: the shapes of the computation's values, by name.
     """
@@ -61,7 +62,7 @@ class Visit:
 
 
 def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
-    """Yield every instruction of the compiled program, again for each chain of calls that leads to it.
+    """Yield every instruction of the compiled program, once for each chain of calls that leads to it.
 
     Args:
         costed: whether to set ``Visit.data``, the number of operands that may depend on the program's arguments.
@@ -135,7 +136,9 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """Return how often an instruction applies the computation that it calls, for example to single elements.
+    """Return how often one execution of an instruction runs the computation that it calls.
+
+    For example, a reduction runs the computation once for each element.
 
     Args:
         named: the shapes of the computation's values, by name.
@@ -200,9 +203,9 @@ def unclaimed(
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
     """Return how many of the compiled collectives ``copies`` the compiler must have added.
 
-    ``source`` has the collectives of the canonical program that have the copies' number (see ``facts.mark``). The
-    compiler has added some copies if the copies run more often in total than the collectives in ``source``. If it is
-    unknown how often the collectives run, the number of copies is compared with the number of collectives in
+    All copies carry one number that ``facts.mark`` gave. ``source``: the canonical program's collectives that got this
+    number. The compiler has added some copies if the copies run more often in total than the collectives in ``source``.
+    If it is unknown how often the collectives run, the number of copies is compared with the number of collectives in
     ``source``.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))

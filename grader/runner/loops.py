@@ -73,7 +73,10 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the integer of a constant, even if loops pass it on unchanged to ``value``; None for other values."""
+    """Return the integer that ``value`` always equals if ``value`` comes from an integer constant, else None.
+
+    On the way from the constant to ``value``, loops may pass the constant on unchanged, and its dtype may be converted.
+    """
     types = [value.type]
     while True:
         op = defining(value)

@@ -45,10 +45,12 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 def attributes_of(op: Any) -> str:
-    """Return an operation's attributes as text, sorted by name, and the operations that it applies to single elements.
+    """Return, as one text, an operation's attributes sorted by name, and the operations of its regions.
 
-    Attributes in READ_APART are left out. For a constant, return only the kind of its value (``_kind_of_constant``): a
-    number such as 1/N may differ between two programs that are compared and differ only in sizes.
+    For example, the region of a reduction has the operations that the reduction applies to single elements. Attributes
+    in READ_APART and the regions of BODIES are left out. For a constant, return only the kind of its value
+    (``_kind_of_constant``). The text is for a comparison of programs that may differ in sizes, and a constant such as
+    1/N depends on sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -168,7 +170,9 @@ class _OperationsReader:
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
         """Give an operation's result a number, and return the number.
 
-        Outside shard_map, the result gets the layout that all operands of its shape have, if there is such a layout.
+        Outside shard_map, the result of an operation in FOLLOWS gets the layout of the operands that have its shape, if
+        those of them that are sharded have one layout. A constant or a broadcast scalar gets the layout of an array
+        that is not sharded. The layout of other results is unknown (None).
         """
         if self.real <= self.manual:
             return self.new(value)
@@ -269,7 +273,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return into how many more parts mesh axes that are not manual may cut an argument of a shard_map's body."""
+        """Return how many parts the axes that are not manual may make of an argument of a shard_map's body."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
@@ -361,7 +365,7 @@ def _without(layout: Layout, axes: set[str]) -> Layout:
 
 
 def _passes(op: Any) -> int:
-    """Return how many passes a matrix unit that multiplies bfloat16 needs for this matmul at its precision.
+    """Return how many passes this matmul takes, at its precision, on a matrix unit that multiplies bfloat16 numbers.
 
     The result is 1 if all operands are narrower than 32 bits.
     """

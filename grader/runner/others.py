@@ -55,7 +55,8 @@ def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
     """Return two arrays of pseudorandom numbers below ``SPREAD``, which differ for each element and each ``salt``.
 
-    XLA removes the ``optimization_barrier`` early, so it may compute the noise again for each use.
+    The ``optimization_barrier`` asks XLA to compute the noise only once for all its uses. But XLA removes the barrier
+    early, so it may compute the noise again for each use.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 

@@ -126,8 +126,8 @@ def _largest(array: np.ndarray) -> float:
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference between corresponding elements of two arrays.
 
-    Return the largest float if the arrays differ and hold integers or booleans, or if two unequal elements are not both
-    finite.
+    If the arrays hold integers or booleans and differ, return ``sys.float_info.max``. Return this number also if two
+    corresponding floats differ and one of them is infinite or NaN. NaN and NaN count as equal.
     """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
@@ -164,7 +164,12 @@ def compiled(
 
 @dataclass
 class Salt:
-    """The number that selects the replacement values in a block, and the noise made from this number, by shape."""
+    """The salt of one block, a number that selects the replacement values, and the noise made from it so far.
+
+    Attributes:
+        value: the MLIR value that holds the salt.
+        noise: for each shape, the arrays of noise of this shape.
+    """
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
@@ -235,7 +240,7 @@ class PoisonedModule:
         Return the number for the next such operation after the block.
 
         Args:
-            wanted: the value with the number of the operation to change.
+            wanted: the MLIR value that holds the number of the operation to change.
         """
         for op in [o.operation for o in block]:
             if self.is_one(op):
@@ -330,7 +335,10 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Copy the function in the StableHLO module ``text`` into this module, if not done. Return its new name."""
+        """Copy the function in the StableHLO module ``text`` into this module, unless an earlier call has copied it.
+
+        Return the name of the copy.
+        """
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
             lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied

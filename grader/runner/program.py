@@ -176,7 +176,7 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Drop an operation's attributes, except those that decide what the operation computes and annotations in NOTES."""
+    """Drop an operation's attributes, except annotations in NOTES and attributes that decide what it computes."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):

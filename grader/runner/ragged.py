@@ -84,7 +84,10 @@ def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> b
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective (see ``replica_groups``). Call ``clean`` on a ragged all-to-all before."""
+    """Return the groups of a collective (see ``replica_groups``).
+
+    A ragged all-to-all must have passed ``clean``, which checks its groups.
+    """
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -100,8 +103,8 @@ def moved_by(op: Any) -> list[Any]:
 def most_sent(op: Any, members: int) -> int:
     """Return the largest number of bytes that a device can send to the other members of its group.
 
-    For each of these members, count the bytes of the slices that go to it, but at most the bytes of the member's
-    result.
+    A member can get at most the bytes of all slices that go to it, and at most the bytes of its result. The smaller of
+    these two numbers counts for each of the other members.
     """
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members

@@ -17,10 +17,15 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Answer one request: by default, run a learner's program. If the program is at fault, the reply says so.
 
-    These keys of the header make other requests: ``ours`` (run the grader's own test program), ``formula`` (evaluate a
-    student's formula), ``join`` (first connect to other processes), ``look`` (describe the devices), ``exact`` (return
-    only values; if True, compute matmuls in float32), ``times`` (time a program) and ``poison`` (find out how far the
-    results depend on operations).
+    These keys of the header make other requests:
+        ours: run the grader's own test program.
+        formula: evaluate a student's formula.
+        look: describe the devices.
+        times: time the program.
+        poison: find out how far the program's results depend on operations.
+        exact: run the program, but return only values. If True, compute its matmuls in float32; if False, at the
+            precision that the program requests.
+        join: first connect to other processes, then answer the request.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])

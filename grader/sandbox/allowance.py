@@ -32,8 +32,8 @@ class IdleTime:
     idle, except the CPU time that the process used in it.
 
     Args:
-        asleep: a function that returns the share of time, 0 to 1, for which a process was asleep. An example is
-            ``share_asleep``.
+        asleep: a function that watches a process for a short time, and returns the share of this time, 0 to 1, in which
+            the process slept. An example is ``share_asleep``.
 
     Attributes:
         pid: number of the process.

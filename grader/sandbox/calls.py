@@ -2,8 +2,8 @@
 
 The table lists the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``), their
 equivalents in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers
-all other calls with EPERM. The filter answers calls with a number of at least ``NEWER`` with ENOSYS, so that a C
-library makes an older call instead.
+all other calls with an error. The error is EPERM, but ENOSYS for a call whose number is ``NEWER`` or higher. After
+ENOSYS, a C library makes an older call instead.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
 This module writes the filter in the kernel's format. sandlock's filter is unsuitable for two reasons. It lists the
-refused calls, not the allowed calls. It also applies to a whole sandbox, in which a worker must fork but the worker's
-child must not. libseccomp is unsuitable, because it must be installed on the machine and its Python bindings had their
-last release in 2021.
+refused calls, not the allowed calls. And one filter applies to all processes of a sandbox, but a worker needs to fork
+and its child is not allowed to fork. libseccomp is unsuitable, because it must be installed on the machine and its
+Python bindings had their last release in 2021.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _low(argument: int) -> Line:
 def _test(rule: Rule, pid: int) -> list[Line]:
     """Return the instructions that test a rule.
 
-    The filter answers a call that breaks the rule with an error. For any other call, the filter goes on with the
-    instructions that follow the returned ones.
+    If a call breaks the rule, these instructions make the filter return an error. For any other call, the filter goes
+    on with the instructions that follow the returned ones.
     """
     raise TypeError(rule)
 

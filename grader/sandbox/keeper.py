@@ -42,7 +42,7 @@ class Stages:
     forged answer counts.
 
     Args:
-        to_child: the non-blocking end of a pipe from which the child reads.
+        to_child: the end for writing, in non-blocking mode, of the pipe from which the child reads.
         header: a frame with limits and scratch folder.
         source: a frame with the learner's files.
         later: a pair for each list of requests: the number of answers to expect, and the bytes to send.
@@ -119,7 +119,8 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
 
     Args:
         asks: the pipe from which to read the grader's request.
-        asleep: a function that returns the share of time for which a process was asleep, for ``IdleTime``.
+        asleep: a function that watches a process for a short time, and returns the share of this time in which the
+            process slept, for ``IdleTime``.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()

@@ -1,8 +1,9 @@
 """The launcher of one sandlock sandbox: it starts the worker inside, passes the worker's pipes on, and cleans up.
 
-The launcher is a process of its own for two reasons. sandlock runs a supervisor, which decides about some system calls
-of the sandbox, in the process that starts the sandbox. As a subreaper, the launcher adopts and kills processes that
-leave the sandbox's process group. The launcher imports nothing from this package. Usage:
+The launcher is a process of its own for two reasons. First, sandlock runs a supervisor, which decides about some system
+calls of the sandbox, in the process that starts the sandbox. With the launcher, this is not the grader's process.
+Second, the launcher adopts, as a subreaper, processes that leave the sandbox's process group, and kills them. The
+launcher imports nothing from this package. Usage:
 ``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, where WRITABLE is a list of folders that
 starts with the scratch folder.
 
@@ -10,8 +11,10 @@ The kernel limits memory in each process (RLIMIT_AS), and the process that runs 
 The launcher sets no memory limit for the whole sandbox. Such a limit would not stop the process earlier, and the
 supervisor would handle every system call that maps memory.
 
-A worker cannot read ``/proc``. If it could, the supervisor would open files in ``/proc`` for learner code too. So the
-worker asks the launcher whether a process sleeps, through two pipes in the scratch folder.
+A worker whose child runs learner code cannot read other processes' files in ``/proc``. The supervisor opens files in
+``/proc`` for all processes of the sandbox, and has one list of readable paths for all of them. So if the worker could
+read these files, its child could too. Instead, the worker asks the launcher whether a process sleeps, through two pipes
+in the scratch folder.
 """
 
 from __future__ import annotations
@@ -87,8 +90,9 @@ def main(
 def mount_scratch(folder: str, size: int, files: int, read_only: bool) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
-    All other file systems become read-only for these processes. Otherwise, if a submission read a file, the kernel
-    would store the file's access time, and a submission could so leave a message for a later one.
+    With ``read_only``, all other file systems become read-only for these processes, so that the kernel does not store
+    the time at which a submission reads a file. With such access times, a submission could leave a message for a later
+    submission.
 
     Users other than root can mount only in a user namespace, and some machines refuse user namespaces. Without the
     mount, only the keeper process (``keeper.py``) limits the size of the folder.
@@ -172,11 +176,12 @@ def tell_states(asked: int, told: int) -> None:
 
 
 def share_asleep(pid: int) -> float:
-    """Return the share of time, from 0 to 1, for which the process sleeps, according to the states of its threads.
+    """Return for which share of the time of this call, 0 to 1, a process slept, by the states of its threads.
 
     Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. If all threads sleep,
-    return 1 minus the share of time in which the process used the CPU while this function read the states. Threads that
-    pass work to each other could all look asleep, because their states are read at different moments.
+    return 1 minus a quotient: the CPU time that the process used during this call, divided by the time that the call
+    took. The quotient is needed because threads that pass work to each other could all look asleep, as their states are
+    read at different moments.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:

@@ -21,7 +21,8 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
         total_run_seconds: limit for all programs of one submission.
         stuck_seconds: wall time after which XLA ends a program whose devices wait for each other. Values above 40,
             XLA's own limit, have no effect.
-        memory_mib: address space of one process in a sandbox, which runs the grader's or a submission's code.
+        memory_mib: address space of each worker process and of each child of a worker, whether the process runs the
+            grader's code or a submission's.
         file_mib: size of one file that a submission writes.
     """
 

@@ -92,8 +92,9 @@ def compiler() -> list[str]:
 def python_path() -> str:
     """Return the PYTHONPATH of workers. Some clusters install packages in folders that only PYTHONPATH names.
 
-    The returned PYTHONPATH has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. An
-    empty or relative entry would mean a worker's current folder, the scratch folder, to which learner code writes.
+    The returned PYTHONPATH has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. Empty
+    and relative entries are left out, because a worker would look them up in its current folder. This is the scratch
+    folder, to which learner code can write modules.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)
@@ -120,8 +121,8 @@ def readable() -> tuple[str, ...]:
 def listable() -> tuple[str, ...]:
     """Return the paths that a worker may read before learner code runs: ``readable()`` and the folders of packages.
 
-    A folder of packages can have any name, because ``pip install --target`` installs into any folder, which PYTHONPATH
-    then names.
+    A folder of packages is recognized by the folders ``*.dist-info`` in it. Its name does not help, because
+    ``pip install --target`` installs into any folder, which PYTHONPATH then names.
     """
     around = dict.fromkeys(Path(p).parent for p in packages().values())
     installed = [str(folder) for folder in around if any(folder.glob("*.dist-info"))]

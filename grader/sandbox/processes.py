@@ -42,9 +42,11 @@ class WorkerProcess:
 
 
 def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
-    """Start a worker process for each role, without waiting. The next ``take`` with equal arguments returns it.
+    """Start a worker process for each role, without waiting.
 
-    Importing JAX takes a second, so a command that needs a worker starts the worker before the command's own imports.
+    A later call of ``take`` with a process's role, tier, devices and limits, and without additional access, returns the
+    process. Importing JAX takes a second, so a command that needs a worker starts the worker before the command's own
+    imports.
     """
     for role in roles:
         with _lock:

@@ -35,9 +35,9 @@ def is_over_quota(folder: str) -> bool:
 def empty(root: str) -> bool:
     """Delete the contents of a folder, even if they have unusual names, permissions or depth.
 
-    Inner folders move up to ``root`` before their outer folder is deleted. So no path is too long for the system, or
-    for a sandbox that looks up paths itself. Return whether the folder is empty afterwards. This function never raises
-    an exception.
+    Inner folders move up to ``root`` before their outer folder is deleted. So this function uses only short paths. Long
+    paths could exceed a limit of the system, or of sandlock's supervisor, which looks up paths itself. Return whether
+    the folder is empty afterwards. This function never raises an exception.
     """
     try:
         os.chmod(root, 0o700)

@@ -55,8 +55,8 @@ class Extra:
         serves: the module that answers requests in place of the role's module in SERVES.
         readable, writable: files and folders of this machine that the worker may read or write in addition.
         settings: environment variables.
-        unlimited: whether the worker's process has no limit on its address space, because device drivers reserve much
-            of it.
+        unlimited: True to set no limit on the address space of the worker's process. A worker with device drivers needs
+            this, because drivers reserve much address space.
     """
 
     platform: str = "cpu"

@@ -29,11 +29,13 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died, or garbage (the answer was no valid frame).
         stderr: the end of the worker's standard error.
-        phase: what the worker had done when it ended. ``starting``: the grader had sent no request yet. For a
-            submission, ``asked``: the child has not started yet, and ``traced``: learner code may be running. For a
-            program, ``asked``: the worker reads the program, ``compiling`` or ``executing``.
-        ours: whether the grader, not the learner's program, is at fault. True until ``Runner.run_or_try_again`` has
-            found out which of them is, for example by running the grader's own test program.
+        phase: how far the worker had come when it ended. ``starting``: the grader had sent no request yet. ``asked``:
+            the worker had a request. For example, it was reading a program, or a submission's child had not started.
+            ``traced``: the child had started, so learner code may have been running. ``compiling``, ``executing`` and
+            ``poisoning N``: the worker was doing this with a program. In ``poisoning N``, it ran the program with
+            replacement values in operation N.
+        ours: whether the grader is at fault, not the learner's program. The value is True until
+            ``Runner.run_or_try_again`` has found the cause, for example by running the grader's own test program.
         out_of_time: whether the worker used up the CPU time of its request. If not, a busy machine may be the cause of
             a timeout.
         killed: whether another process killed the worker, such as the kernel for lack of memory.
@@ -104,7 +106,8 @@ class Worker:
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Start a child process and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
 
-        ``body`` is not trusted. ``taken`` is the key for which the keeper took the frame (started, loaded or number).
+        ``body`` is not trusted. ``taken`` is the key of ``body`` that the keeper expected and found: started, loaded or
+        number.
 
         The worker adds its own frames: ``{"asleep": True}`` when the child sleeps for the first time, and at last
         ``{"end": how}``.
@@ -184,8 +187,8 @@ class Worker:
             ask: what the worker should do with the program.
             program: the program's bytecode.
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
-            stuck: a function that is called about once a second after the first ``WARN_SECONDS`` in which devices wait
-                for each other.
+            stuck: a function to call while devices wait for each other: first after ``WARN_SECONDS``, then about once a
+                second.
             more: further fields of the request.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
@@ -247,7 +250,7 @@ class Worker:
     def receive(self, deadline: float, stuck: Callable[[], None] | None = None) -> tuple[dict, list[bytes]]:
         """Return the worker's next frame. Raises WorkerDied if no valid frame arrives by ``deadline`` (monotonic).
 
-        Call ``stuck`` about once a second after XLA has reported that devices wait for each other.
+        If XLA reports that devices wait for each other, call ``stuck`` about once a second from then on.
         """
         assert self.process is not None and self.process.stdout is not None
         fd = self.process.stdout.fileno()

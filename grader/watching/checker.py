@@ -20,7 +20,7 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a request: a ``value``, or the ``error`` of the grader that stopped the request."""
+    """The outcome of a request: the ``value`` that it returned, or the ``error`` that it raised."""
 
     name: str
     value: Any

@@ -74,7 +74,7 @@ class WatchSession:
 
     @property
     def notes(self) -> list[str]:
-        """The notes about the current exercise that the last reading of the learner's files gave."""
+        """The notes about the current exercise, from the last time that ``look`` read the learner's files."""
         notes = self._submission.notes if self._submission else ()
         return [note for note in notes if self.exercise.id in note]
 
@@ -116,7 +116,8 @@ class WatchSession:
         Raises CourseError.
 
         Args:
-            otherwise_on: the slice for timelines if neither ``wanted`` nor the program's call names a slice.
+            otherwise_on: the TPU slice for timelines, such as "v5e:2x4", if neither ``wanted`` nor the call that the
+                exercise declares names a slice.
         """
         if self.source is None:
             raise CourseError(f"there is no file of {self.exercise.id} to explain")

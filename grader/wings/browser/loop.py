@@ -112,7 +112,7 @@ class PageLoop(WatchLoop):
     def act(self, name: str, value: str) -> bool:
         """Queue the action of the page's button ``name``. Return False if the page has no such button.
 
-        ``value``: the number of the program for the button "program", or a slice for the button "slice".
+        ``value``: for the button "program" the program's number, for the button "slice" a TPU slice such as "v5e:2x4".
         """
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,
@@ -142,7 +142,10 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return the next work while no check is running: first the page's pictures, then the work of ``WatchLoop``."""
+        """Return (name, work) to do while no check is running, or None if nothing is left to do.
+
+        The first work is to draw the page's pictures. Then comes the work of ``WatchLoop``, which prepares hints.
+        """
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:

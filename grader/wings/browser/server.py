@@ -1,9 +1,10 @@
 """The page's server, which listens only on this machine and serves only browsers that know the token in its address.
 
-Every answer forbids scripts, styles and connections from other servers. A request must name this server in its Host
-header, so a foreign page cannot send requests through a host name that resolves to this machine. A request that changes
-state must say in its Origin header that this page sent it. If the browser says that another page sent a request, the
-server refuses the request, except for a request that opens this page.
+Each answer's headers forbid the browser to load scripts and styles from other servers, and to connect to other servers.
+A request must name this server in its Host header, so a foreign page cannot send requests through a host name that
+resolves to this machine. A request that changes state must say in its Origin header that this page sent it. If the
+browser says that another page sent a request, the server refuses the request, except for a request that opens this
+page.
 """
 
 from __future__ import annotations
