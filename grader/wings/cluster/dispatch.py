@@ -199,7 +199,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker can grade: at once if all were refused, else after a limit in ``patience``."""
+        """Raise ClusterError if no worker can grade: at once if all were refused, else after a ``patience`` limit."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now

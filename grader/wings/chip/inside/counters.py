@@ -116,7 +116,7 @@ class Numbers:
         self.by_name = {one.name: one for one in self.lines}
 
     def elements(self, name: str) -> dict[int, int]:
-        """Return the known integers in the tuple that the instruction ``name`` makes, by index."""
+        """Return index -> integer for the known integers in the tuple that the instruction ``name`` makes."""
         one = self.by_name.get(name)
         if one is None or one.opcode != "tuple":
             return {}
