@@ -2,8 +2,8 @@
 
 Courses cannot change these limits. Limits that a course may set are in ``sandbox/limits.py``. The unit of a limit is
 bytes, a number of items, or seconds of wall time, unless a comment names another unit. A limit that only one parser
-needs is defined in the module of the parser, such as ``frames.MAX_DEPTH``. Sizes of caches and texts do not limit
-submissions and are defined where they are used.
+needs is defined in the module of the parser, such as ``frames.MAX_DEPTH``. Sizes of caches and texts are not in this
+module, because they do not limit submissions. They are defined where they are used.
 """
 
 MIB = 1 << 20

@@ -15,7 +15,7 @@ AXIS_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
 
 
 def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: bool = False) -> Any:
-    """Return a mesh over the first simulated devices.
+    """Return a mesh of simulated devices: the first devices in JAX's order, as many as the axis sizes need.
 
     Args:
         sizes: axis sizes, in order.

@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
 The process that runs programs reads the operations from a program's canonical form, and inlines every call and every
-``shard_map``. For an operation inside ``shard_map``, a shape is that of one device's part. The judge gets the
-operations as JSON, which is untrusted.
+``shard_map``. For an operation inside ``shard_map``, a shape is that of one device's part. The judging process gets the
+operations as JSON and does not trust it: ``from_json`` checks every value.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Value:
 
     Attributes:
         shape, dtype: of one device's part inside a ``shard_map``, and of the whole array outside.
-        parts: the number of equal parts into which an array of this ``shape`` is sharded; 1 if each device holds the
-            whole ``shape``.
+        parts: the number of equal shards into which the devices split the array; 1 if each device holds an array of the
+            full ``shape``.
     """
 
     shape: tuple[int, ...]
@@ -118,14 +118,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. Values are indices into ``Operations.values``.
+    """One operation. Its operands and results are arrays, given by their indices in ``Operations.values``.
 
     Attributes:
         name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Names
             from no dialect are "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins
             the parts where ``shard_map`` ends) and "reshard" (moves an array to another layout).
-        operands, results: values. The operands of a ``while`` are the values that the loop carries. Bodies may use
-            values from outside the body that are not among the operands.
+        operands, results: indices of values. The operands of a ``while`` are the values that the loop carries. Bodies
+            may use values from outside the body that are not among the operands.
         flops: for a matmul or convolution, its FLOPs (a multiplication and an addition are two); else 0.
         precision: for a matmul, the number of passes that a bfloat16 matrix unit needs for 32-bit operands: 1 (default
             precision), 3 (high) or 6 (highest); else 1.
@@ -133,14 +133,14 @@ class Operation:
         number: for a constant that is one integer, its value; else None.
         direction: for a comparison, one of ``DIRECTIONS``; else "".
         start: for a slice, its first index of dimension 0, if it takes successive indices; else None.
-        entry: True for a gather that takes, or a scatter that replaces, the part of an array at one index of dimension
-            0. The index is the second operand.
+        entry: True for a gather that reads ``a[i]`` of an array ``a``, and for a scatter that replaces ``a[i]``, where
+            ``i`` is one index of dimension 0. The second operand is ``i``.
         rounds: for a ``while``, how often its body runs; None if the program does not say.
         manual: whether the operation is inside a ``shard_map`` that is manual over every axis, so that shapes are those
             of one device.
         communication: for a collective, its groups, axes and size.
-        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. Regions that a reduction or a
-            sort applies to single elements are left out.
+        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. The function that a reduction or
+            a sort applies to single elements, such as an addition, is left out.
         attributes: all other attributes as text, and the operations that a reduction or sort applies to single
             elements. The text is "" unless the request has the key "compared", for a comparison of two programs.
         file, line: the place in the learner's source, if known.

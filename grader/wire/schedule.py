@@ -2,8 +2,8 @@
 
 The optional package ``chip`` reads the schedule from the text of a program that was compiled for a TPU. For each
 kernel, the schedule has the compiler's estimate of cycles. For a collective there is no such estimate: the schedule
-only shows where it starts and where the program waits for its result. The judge gets the schedule as JSON, which is
-untrusted.
+only shows where it starts and where the program waits for its result. The judging process gets the schedule as JSON
+and does not trust it: ``from_json`` checks it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Schedule:
         program: SHA-256 of the program in its canonical form.
         layouts: for each result, the part of the array on each device, in mesh order: start and end along each
             dimension.
-        added: collectives that the compiler added, as JSON that is not checked yet; None if they were not looked for.
+        added: collectives that the compiler added, as JSON whose fields are not checked yet; None if the schedule has
+            no such list.
     """
 
     mesh: dict[str, int]
@@ -157,7 +158,7 @@ def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 @dataclass
 class _Reading:
-    """A decoder of instructions. It refuses JSON in which a collective's "start" has no "done" in its body."""
+    """A decoder of instructions. It refuses JSON in which a "start" and its "done" are not both in one body."""
 
     mesh: dict[str, int]
     count: int = 0

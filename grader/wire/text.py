@@ -43,7 +43,10 @@ def describe_load(fault: dict[str, Any]) -> str:
 
 
 def crash_reason(stderr: str) -> str:
-    """Return the last line about an error in what XLA wrote to standard error, without addresses; for the staff."""
+    """Return the last line of XLA's standard error that reports an error; '' if there is none.
+
+    "..." replaces addresses and long numbers, and the line is cut after 200 characters.
+    """
     lines = [s for s in stderr.splitlines() if s.strip()]
     last = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
     return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(last))[:200]

@@ -64,7 +64,7 @@ def named(tree: Any, name: str) -> Any:
 
 
 def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
-    """Return the leaves of ``found``, in order, if it has the branches of the tree ``like``.
+    """Return the leaves of the tree ``found``, in order, if its branches equal those of the tree ``like``.
 
     A list and a tuple of equal lengths count as equal.
 

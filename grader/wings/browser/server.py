@@ -54,8 +54,8 @@ class Guard:
 
     Args:
         app: the application that answers all allowed requests.
-        at: the address of a proxy through which the browser reaches the page, or "". Requests may name the proxy in
-            the Host header.
+        at: the address at which the browser reaches the page through a proxy, or "". Requests with the host of this
+            address in the Host header are allowed too.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -100,7 +100,7 @@ class Server:
         act: a function that is called with a button's name and value, and returns False if the page has no such button.
         timeline: a function that takes a width in pixels and returns the timeline as HTML.
         port: the port to listen on; 0 for any free port.
-        at: the page's address in the browser if the browser uses a proxy, else "".
+        at: the address at which the browser reaches the page through a proxy; "" without a proxy.
 
     Raises:
         WingError: the port is taken, or the address is invalid.
@@ -127,11 +127,14 @@ class Server:
         self._thread.start()
 
     def once(self) -> str:
-        """Return an address to open that works only once, because other users can see the browser's command line."""
+        """Return an address that opens the page once, and does not work again.
+
+        The command line of a browser shows this address to the other users of the machine.
+        """
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End all answers in progress, and end the server's thread."""
+        """End the event streams of all open pages, and end the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:

@@ -24,12 +24,10 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for an exercise's timelines if the learner chooses none.
+    """Return the slice for the timelines of an exercise if the learner does not choose a slice.
 
-    The result is a slice whose devices can form one of the exercise's meshes: the first such slice for the first such
-    mesh.
-
-    Return '' if there is no such slice.
+    Find the first of the exercise's meshes that the devices of some slice in SLICES can form, and return the first
+    slice for this mesh. Return '' if there is no such mesh.
     """
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 

@@ -1,4 +1,7 @@
-"""Render the page's parts as HTML, from the state of ``watch`` and the facts of ``explain`` about programs."""
+"""Render the page's parts as HTML.
+
+The parts show the state of the command ``watch``, and the facts about programs that the command ``explain`` finds.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class Shown:
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
         """Replace the programs.
 
-        Choose the new program that has the name of the chosen one; if there is none, choose the first.
+        If a new program has the name of the program that was chosen before, choose it. Otherwise choose the first.
         """
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
@@ -156,7 +159,10 @@ def _cut(text: str) -> list[Markup]:
 
 
 def marked_lines(report: ExerciseReport | None) -> str:
-    """Return the places of failed checks. ``cell 3:14|:20`` means line 14 of cell 3, and line 20 of a file."""
+    """Return the places of failed checks, with ``|`` between them: ``cell 3:14|:20``.
+
+    ``cell 3:14`` is line 14 of the notebook's cell 3. ``:20`` is line 20 of a Python file, which has no cells.
+    """
     failed = [r for r in report.results if r.status == "failed" and r.kind == "check"] if report else []
     found = [_PLACE.search(r.where) for r in failed]
     return "|".join(dict.fromkeys(f"{m[1] or ''}:{m[2]}" for m in found if m))

@@ -33,7 +33,8 @@ class Asked:
     """The programs to compile.
 
     Attributes:
-        asks: a request for each declared call of a task on each mesh that the slice's chips can form.
+        asks: the requests. A call that an exercise declares has one request for each of its meshes that the slice's
+            chips can form.
         left_out: lines for the user about calls and meshes for which there is no request.
     """
 
@@ -51,8 +52,8 @@ def asked(
 ) -> Asked:
     """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
-    If some calls are timing calls, return only requests for these calls. Raises CourseError if no call has a mesh that
-    the slice's chips can form.
+    If the exercise declares timing calls, whose programs are timed and never run, return only requests for these
+    calls. Raises CourseError if no call has a mesh that the slice's chips can form.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -127,9 +128,12 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return the earlier compilation ``made``; None if it was not made from the program in ``seen``.
+    """Return ``made``, an earlier compilation; None if it was made from another program than ``seen`` has.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
+
+    Args:
+        seen: the observation of the program as it is now, on simulated devices.
     """
     if not isinstance(made, Schedule):
         return made
@@ -164,9 +168,9 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return a text that compares the two step times that the clock computes with its two profiles.
+    """Return a text that compares the step times of ``grader.clock`` with the profile "ideal" and the chip's profile.
 
-    The profiles say which kinds of collectives can overlap with compute. Return '' if the step times are equal.
+    A profile says which kinds of collectives can overlap with compute. Return '' if the step times are equal.
     """
     if timing is None:
         return ""

@@ -120,7 +120,10 @@ def slice_of(text: str) -> Slice:
 
 
 def _near(text: str) -> str:
-    """Return a text that suggests a slice with a name similar to ``text``, of the chip that ``text`` names; or ''."""
+    """Return a text that suggests a slice of the chip that ``text`` names: the slice with the most similar name.
+
+    Return '' if ``text`` names no chip, or if no slice of the chip has a similar name.
+    """
     try:
         name = slice_name(text)
     except ValueError:
@@ -186,7 +189,8 @@ class TpuCompiler:
 
     Args:
         course: the course, which sets the limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
-        cache: the cache of results; by default the cache in the user's folder, which ``close`` closes.
+        cache: the cache of results. By default, the compiler opens the cache in the user's folder, and ``close``
+            closes it.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
         remember: whether to use the default cache if no ``cache`` is given.
     """
@@ -228,8 +232,9 @@ class TpuCompiler:
         The result is also None for a request with hidden inputs, because only programs for public inputs are compiled.
 
         Args:
-            request: the request ``ask`` as JSON data.
+            request: ``ask`` as JSON data, without the values of inputs.
             program: the traced program as MLIR bytecode.
+            ask: the request for one call on one mesh.
         """
         if ask.secret or self.fits(ask):
             return None
@@ -315,7 +320,7 @@ class Shipped:
     """Compilations of the course's own solutions, which ``docs/make_chip_tables.py`` writes into the course's files.
 
     Attributes:
-        made: a schedule or a fault for each name that ``name_of`` returns.
+        made: by the compilation's name (see ``name_of``), its schedule; or a Fault, the error with which it failed.
     """
 
     made: dict[str, Schedule | Fault] = field(default_factory=dict)

@@ -27,13 +27,16 @@ def chip(
     mesh: Mapping[str, int] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> None:
-    """Compile an exercise's functions for a TPU slice, without a TPU. Show the compiler's and the clock's schedules.
+    """Compile an exercise's functions for a TPU slice, without a TPU. Show two timelines of each function.
+
+    One timeline is the TPU compiler's schedule. The other is by ``grader.clock``, the course's own model of time.
 
     Args:
         name: the exercise, or one of its tasks.
         on: the slice, such as "v5e:2x4".
         namespace: the namespace that defines the exercise's tasks; by default the caller's globals.
-        mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so sizes as in papers work.
+        mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so the sizes can be as large
+            as in papers.
     """
     from rich.console import Console
 

@@ -64,7 +64,7 @@ class OnChip:
 
     @property
     def lines(self) -> dict[str, Timeline]:
-        """The available timelines, by a text that says where they come from: the compiler or the clock."""
+        """The available timelines. Each key says where its timeline comes from: the compiler or the clock."""
         found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
         return {name: line for name, line in found.items() if line is not None}
 

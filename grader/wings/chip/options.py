@@ -15,7 +15,7 @@ from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_proble
 def compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> TpuCompiler:
     """Return the compiler for the backend ``tpu:SLICE``.
 
-    Raises CourseError if there is no such slice, if this machine has no TPU compiler, or for several processes.
+    Raises CourseError if there is no such slice, if this machine has no TPU compiler, or if ``processes`` is above 1.
 
     Args:
         name: the backend's name, such as ``tpu:v5e:2x4``.
@@ -48,7 +48,8 @@ def compiler_line(version: str | None = None) -> MachineCheck:
 def shown_slices(chip: str) -> str:
     """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``.
 
-    For a chip whose larger slices consist of cubes, the text lists the small slices and describes the larger slices.
+    The larger slices of some chips consist of cubes of chips, such as 4x4x4. For such a chip, the text lists the small
+    slices and describes the larger slices.
     """
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]

@@ -82,7 +82,7 @@ class Link(Protocol):
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
-        """Return (number of the request, result) of the next result; None if no result arrives within ``seconds``."""
+        """Wait for a result, and return (its request's number, the result); None if none arrives within ``seconds``."""
         ...
 
     def drop(self, number: int) -> None:
@@ -199,7 +199,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker can grade: at once if all were refused, else after limits in ``patience``."""
+        """Raise ClusterError if no worker can grade: at once if all were refused, else after a ``patience`` limit."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -290,7 +290,7 @@ class Dispatch:
         return min(long, key=lambda j: j.sent, default=None)
 
     def _elsewhere(self, job: Job | None) -> None:
-        """Queue the submission of a silent worker for another worker. The silent worker's answer still counts."""
+        """Queue a submission that a silent worker has, for another worker. The silent worker's answer still counts."""
         if job is None or job.student not in self.left or job in self.again:
             return
         where = [self.members[a] for a in job.under_way.values() if a in self.members]
@@ -343,7 +343,7 @@ class Dispatch:
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
-        """Send the course to a worker if it has this machine's versions and a working sandbox, else refuse it."""
+        """Send the course to a worker with this machine's software versions and a working sandbox; else refuse it."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")

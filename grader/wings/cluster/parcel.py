@@ -1,6 +1,6 @@
 """The data that the grading process and the workers exchange: JSON, which the receiver validates.
 
-First a worker gets the files of the course that it needs, with hidden data. Then each request to the worker has one
+First a worker gets the files of the exercises to grade, including hidden data. Then each request to the worker has one
 submission, and the worker's answer has the submission's report.
 """
 

@@ -95,8 +95,9 @@ class OnCluster:
 def tier_of(asked: str) -> str:
     """Return the workers' isolation tier (kind of sandbox): ``asked`` itself, or for "auto" this machine's best tier.
 
-    Raises ClusterError if ``asked`` is "auto" and no sandbox works on this machine, and NoIsolation if ``asked`` is no
-    tier.
+    Raises:
+        ClusterError: ``asked`` is "auto", and no sandbox works on this machine.
+        NoIsolation: ``asked`` is neither "auto" nor the name of a tier.
     """
     if asked in TIERS:
         return asked

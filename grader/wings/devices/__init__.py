@@ -1,1 +1,1 @@
-"""Real devices, which run programs in addition to simulated devices, so that the grader can compare the values."""
+"""Run programs on real devices too, after simulated devices, so that checks also judge the real devices' values."""

@@ -45,8 +45,9 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: the kind of sandbox of the processes. Several processes run without a sandbox, because they use the
-            network. A single process runs without a sandbox if the sandbox prevents access to an accelerator.
+        tier: the kind of sandbox of the processes. If ``processes`` is above 1, all of them run without a sandbox,
+            because they use the network. A single process runs without a sandbox if the sandbox prevents access to an
+            accelerator.
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
@@ -114,7 +115,7 @@ class RealDevices:
 
         Args:
             ask: the request, with the inputs of the program.
-            request: the request in the form that the process which runs programs receives.
+            request: ``ask`` as JSON data, without the values of inputs, for the process that runs programs.
             program: the traced program as MLIR bytecode.
             seen: the program's observation on simulated devices.
         """

@@ -114,7 +114,7 @@ def _course(course: Course) -> dict[str, Path]:
 
 
 def setup_script() -> str:
-    """Return the script that installs this machine's versions of Python and of the packages on Gradescope."""
+    """Return the script that Gradescope runs to install Python and packages, in the versions of this machine."""
     return SETUP.format(python=f"{sys.version_info[0]}.{sys.version_info[1]}", requirements=" ".join(requirements()))
 
 
@@ -161,7 +161,8 @@ def graded(root: Path) -> Report:
 def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers | None = None) -> Submission:
     """Return the student's submission for these exercises.
 
-    The submission has no notes on other modules of the course.
+    The function does not look for other exercises of the course. So it does not read their files, and has no notes
+    about their code.
     """
     own = {name: course.module_of[name] for name in names}
     student = student_in(root / "submission_metadata.json")

@@ -51,12 +51,12 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
     """Return the leaderboard of one exercise: students who passed all checks of the exercise and set a name.
 
     Args:
-        exercise: the exercise's id. If it is "", students may set names in only one exercise, which is ranked.
+        exercise: the exercise's id. If it is "", rank the only exercise in which students set names.
         known: names of further persons in the class. A student must not choose the name of one of these persons, or of
             a student in ``reports``.
 
     Raises:
-        NoBoard: no student set a name, or students set names in several exercises.
+        NoBoard: no student set a name; or ``exercise`` is "", and students set names in several exercises.
     """
     reports = list(reports)
     asked = [
@@ -81,7 +81,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
 
 def step_of(report: ExerciseReport) -> int | None:
-    """Return the step time, in picoseconds, of the first program that was timed with public sizes, or None."""
+    """Return the step time, in picoseconds, of the first timed program without hidden inputs; None without one."""
     return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
 
 
@@ -103,9 +103,9 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether a name may mean a person: one of the two names has all words of the other name.
+    """Return whether the chosen name ``name`` could mean the person whose name is ``person``.
 
-    A name that differs from the person's name only in blanks may also mean the person.
+    It could if all words of one of the two names occur in the other name, or if the names differ only in blanks.
     """
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))

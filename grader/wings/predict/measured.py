@@ -1,4 +1,4 @@
-"""Times of calls by program, and the model that fits these times."""
+"""The measured times of each program's calls, and a ``TimeModel`` fitted to these times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``publish``: write the students' release or the solutions as pages to a branch or a folder."""
+"""The command ``publish``: write the students' release to a branch or a folder, and the solutions to a branch."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """Print a note if course.yaml or a solution, from which files are published, differs from the last commit."""
+    """Print a note if course.yaml or the folder of solutions has uncommitted changes, which are then published too."""
     if changed := repository.uncommitted("course.yaml", "solutions"):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         tell("note", f"published with uncommitted changes: {changed[0]}{more}")

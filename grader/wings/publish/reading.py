@@ -118,7 +118,7 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code that declares the question, alternative or misconception with this name.
+    """Return the code that declares the question, the alternative solution or the misconception with this name.
 
     If the author declared it in a loop, return a remark instead.
     """

@@ -74,8 +74,8 @@ def _modules(course: Course) -> str:
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each published text that students must not get.
 
-    The tool is the installed package, which is equal for all courses. So this function searches the tool's files only
-    for the course's seed.
+    The tool's files come from the installed package, which does not depend on the course. So this function searches
+    these files only for the course's seed.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))

@@ -84,10 +84,12 @@ class Comparison:
 
     Attributes:
         works: the number of compared students: those who wrote code besides the handed-out code.
-        pairs: the pairs with a similarity of at least LENGTH, the most similar first.
+        pairs: the pairs whose similarity is at least LENGTH (12 passages that only these two students have would be
+            enough), the most similar first.
         median: the median similarity of all pairs.
-        usual: the limit above which a similarity is unusual. In nine of ten classes, no pair exceeds the limit. The
-            limit is estimated from this class's median and third quartile; None if the class has too few pairs.
+        usual: the limit above which a similarity is unusual, estimated from this class's median and third quartile;
+            None if the class has too few pairs. The limit is chosen so that no pair exceeds it in nine of ten classes,
+            if similarities are normally distributed.
         weights: passage -> weight, for passages that several students have.
     """
 
@@ -169,7 +171,7 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 def _usual(values: np.ndarray) -> float | None:
     """Return the limit above which a similarity is unusual, or None if there are fewer than FEW pairs.
 
-    If similarities are normally distributed, one of ten classes has a pair that exceeds the limit.
+    The limit is chosen so that a pair exceeds it in one of ten classes, if similarities are normally distributed.
     """
     if len(values) < FEW:
         return None

@@ -16,7 +16,7 @@ RARE = 0.25
 class TextSpan:
     """A piece of code.
 
-    ``number``: the number of the marked passage that the piece is; 0 if the piece is not marked.
+    ``number``: for a marked piece, the number of its passage; 0 for a piece that is not marked.
     """
 
     text: str

@@ -1,4 +1,7 @@
-"""Convert code to tokens, without what a copier easily changes: comments, formatting, names, numbers, strings."""
+"""Convert code to tokens that do not depend on comments, formatting, or the author's names, numbers and strings.
+
+These parts are easy to change in copied code.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 def count_rounds(
     computations: Mapping[str, Computation], condition: str, body: str, first: Mapping[int, int]
 ) -> int | None:
-    """Return the number of rounds of a loop: compute the integers that it carries until its condition is false.
+    """Return the number of rounds of a loop.
+
+    Compute the integers that the loop carries, round by round, until the loop's condition is false.
 
     Returns None if an integer that the condition needs is not known, or if the loop has more than MAX_ROUNDS rounds.
 
@@ -63,9 +65,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the indices of the elements of a computation's parameter (a tuple) on which some of its values depend.
+    """Return which elements of a computation's parameter (a tuple) are needed to compute the values ``of``.
 
-    ``of``: names of these values; if empty, the last value of the computation.
+    The result has the indices of these elements. ``of``: names of values in the computation; if empty, its last value.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
@@ -82,7 +84,10 @@ def _needed(lines: Computation, of: set[str]) -> set[int]:
 
 
 def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
-    """Return the integers in ``first``, the loop's first carry, that no round of the loop changes, by index."""
+    """Return index -> integer for those integers in ``first`` that no round of the loop changes.
+
+    ``first``: the known integers in the loop's first carry (a tuple), by index.
+    """
     lines = computations.get(body, [])
     if not lines or lines[-1].opcode != "tuple":
         return {}
@@ -111,7 +116,7 @@ class Numbers:
         self.by_name = {one.name: one for one in self.lines}
 
     def elements(self, name: str) -> dict[int, int]:
-        """Return the known integers in the tuple that the instruction ``name`` makes, by index."""
+        """Return index -> integer for the known integers in the tuple that the instruction ``name`` makes."""
         one = self.by_name.get(name)
         if one is None or one.opcode != "tuple":
             return {}

@@ -2,12 +2,14 @@
 
 This module reads:
 - The compiler's estimate of a kernel's time (``estimated_cycles``).
-- Where a collective starts, and where the core waits for its result. The compiler writes a collective in four ways: a
-  pair of start and done; a call on another processor of the chip; fusions that start, continue and end a collective
-  beside a matmul; one instruction that the core waits for.
+- Where a collective starts, and where the core waits for its result. The compiler writes a collective as
+  - two instructions, its start and its done,
+  - or a call that another processor of the chip runs,
+  - or several fusions that start, continue and end the collective, while they also compute a matmul,
+  - or one instruction, for whose end the core waits.
 - The number of rounds of a loop. The text states this number, or ``counters`` computes it.
 
-Copies between HBM and VMEM are ignored, because they run beside the core.
+Copies between HBM and VMEM are ignored, because the core computes while they run.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def read(
 
 @dataclass(frozen=True)
 class Origin:
-    """The numbers of the source operations from which a compiled collective was made, and its operands' types."""
+    """A compiled collective's ``marks`` (the numbers of its source operations) and ``arrays`` (its operands' types)."""
 
     marks: tuple[int, ...]
     arrays: tuple[str, ...]
@@ -70,23 +72,19 @@ class Scheduled:
     def of(
         cls, hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
     ) -> Scheduled:
-        """Read the compiled text.
+        """Read the compiled text. Raises TooLarge if there are too many instructions.
 
         Args:
-            hlo: the compiled text, whose metadata have the numbers that ``tpu.number`` gave to the program's
-                operations.
+            hlo: the compiled text. Its metadata have the numbers that ``tpu.number`` gave to the source operations.
             mesh: axis sizes, in order.
             places, names: for each number, the learner's file and line, and the operation's name.
-
-        Raises:
-            TooLarge: there are too many instructions.
         """
         computations, entry = parse(COMMENTS.sub("", hlo))
         reader = _Reader(computations, mesh, places, names)
         return cls(reader.body(entry, {}, 0), reader.origins)
 
     def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
-        """Return the collectives that the source program lacks. ``marked``: its collectives, by operation number."""
+        """Return the collectives that the compiler added. ``marked``: the source's collectives, by operation number."""
         named, nameless = [], []
         for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
             assert one.communication is not None
@@ -111,11 +109,11 @@ REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Return the collectives in ``nameless`` that the compiler cannot have made from collectives in ``gone``.
+    """Return the collectives in ``nameless`` that replace no collective in ``gone``, so that the compiler added them.
 
     ``nameless``: compiled collectives without operation numbers. ``gone``: the source's collectives with operation
-    numbers that no compiled collective has. The compiler may replace a collective in ``gone`` by at most one collective
-    of each kind in REWRITTEN, over equal axes and with at most as many runs.
+    numbers that no compiled collective has. One run of a collective in ``gone`` may be replaced by one run over equal
+    axes of each kind that REWRITTEN lists for it, or of its own kind if REWRITTEN lists none.
     """
     left: Counter[tuple[str, str]] = Counter()
     for c in gone:
@@ -231,7 +229,7 @@ class _Reader:
     ) -> list[Instruction]:
         """Return a collective's instructions.
 
-        ``parts``: the lines of text that communicate; a merged collective has several lines.
+        ``parts``: the collective's lines in the compiled text; several if the compiler merged several collectives.
         """
         chain = _chain(parts[0][0])
         targets = [o.attributes.get("custom_call_target", "") for c in inside for o in c if o.opcode == "custom-call"]
@@ -247,7 +245,7 @@ class _Reader:
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls, also indirectly, except functions of single elements."""
+        """Return the computations that an instruction calls, also indirectly, except those such as a reduction's add."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -271,7 +269,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return ``made``. In a matmul, set ``joined``: the collectives whose results its kernel adds to the matmul."""
+        """Return ``made``; a matmul with ``joined``: the collectives whose results its kernel adds to its own result."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -279,7 +277,7 @@ class _Reader:
         return replace(made, joined=tuple(n for n in numbers if n is not None))
 
     def feeding(self, name: str, level: int = 0) -> set[int]:
-        """Return the numbers of the parameters of a computation on which its matmuls depend."""
+        """Return the numbers of those parameters of a computation that its matmuls need."""
         lines = self.computations.get(name, [])
         by_name = {one.name: one for one in lines}
         left: list[str] = []
@@ -304,7 +302,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return the instruction that starts a collective. ``key``: the name by which its end refers to it, if any."""
+        """Return the instruction that starts a collective. ``key``: the name that the collective's end uses, or None."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:

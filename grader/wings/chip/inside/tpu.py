@@ -103,8 +103,8 @@ def _compiled(
 def _temporaries(memory: Any) -> int:
     """Return the bytes of temporary buffers: the smaller of two upper bounds from the compiler.
 
-    ``temp_size_in_bytes`` counts some arrays that loops carry twice (177 MiB of 674 MiB in exercise I5). The bound from
-    ``peak_memory_in_bytes`` includes buffers in VMEM.
+    Some arrays that loops carry count twice in ``temp_size_in_bytes`` (177 MiB of 674 MiB in exercise I5). The bound
+    from ``peak_memory_in_bytes`` includes buffers in VMEM.
     """
     others = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
     return max(0, int(min(memory.temp_size_in_bytes, memory.peak_memory_in_bytes - others)))
