@@ -19,8 +19,8 @@ PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain ro
 class Roster:
     """A roster: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
 
-    A plain roster may have the columns ``PLAIN``, and must have ``id``. ``Roster`` stores the rows of a plain roster
-    under Canvas's column names.
+    A plain roster must have the column ``id``, and may have the other columns that ``PLAIN`` lists. ``Roster`` stores
+    the rows of a plain roster under Canvas's column names.
 
     Attributes:
         plain: True if the file is a plain roster.
@@ -158,7 +158,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
 
 
 def _names_of(row: dict[str, str]) -> set[str]:
-    """Return, in lower case, the names that a submission of the student in this row may have."""
+    """Return the names, in lower case, under which the student of this row may submit."""
     return {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
 
 

@@ -19,8 +19,9 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
-    words. If a person scores the check cell, this score replaces all points of the grader. The grader does not use this
-    score until all answers in words are graded, because the exercise's total is unknown until then.
+    words. If a person scores the check cell, this score replaces all points of the grader. In the report, the score
+    becomes part of the exercise's total. The total is known only when all answers in words are graded, so the score
+    does not count before.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
