@@ -133,7 +133,7 @@ class Roster:
         return Person("" if name.lower() in _names_of(row) else name, row.get("Section", "").strip())
 
     def people(self, students: Iterable[str]) -> dict[str, Person]:
-        """Return student -> name and section, without students who are not on the roster."""
+        """Return the name and section of each student. Students who are not on the roster are left out."""
         return {student: person for student in students if (person := self.person(student))}
 
     def column(self, module: str) -> str:

@@ -93,7 +93,7 @@ class Together:
 
         All answers' asks have equal values of ``secret`` and ``hidden`` (see ``Ask``).
 
-        If the task is tried with several values of ``check_vma``, they also have equal values of ``check_vma``.
+        If the task is tried with several values of ``check_vma``, the asks also have equal values of ``check_vma``.
         """
         return self.answers[0][0].ask
 

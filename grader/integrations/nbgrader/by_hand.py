@@ -49,7 +49,7 @@ def _given(
 
 
 def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
-    """Return cell name -> EXERCISE/QUESTION for the questions whose answers a person grades."""
+    """Return a dict from the cell's name to EXERCISE/QUESTION, for the questions whose answers a person grades."""
     return {
         folder.cell_name(name, question.name): f"{name}/{question.name}"
         for name in exercises

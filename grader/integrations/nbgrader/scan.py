@@ -101,7 +101,8 @@ class _Others:
         """Yield a message for each leak in a file.
 
         A database is a leak, because it may be the gradebook. In a student's file in ``autograded/`` or ``feedback/``,
-        a copy of another student's file is a leak, and so is a long line of only one other student.
+        a copy of another student's file is a leak, and so is a long line of the files or comments of only one other
+        student.
         """
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
