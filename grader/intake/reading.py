@@ -80,10 +80,10 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return the source to grade for each exercise, and the changed candidates that are not used.
+    """Return the source to grade for each exercise, and the candidates that are not used for an exercise.
 
-    The second dict gives, for each of these candidates and each exercise, the name of the source that is used in the
-    candidate's place. Candidates that the learner did not change are left out.
+    The second dict gives, for each such candidate and exercise, the name of the source that is used in the candidate's
+    place. Candidates that the learner did not change are left out.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
