@@ -42,8 +42,8 @@ class ParsedCell:
     Attributes:
         kind: code, markdown or raw; None if the cell is damaged.
         text: the cell's text; None if the cell is damaged.
-        marked: the cell's name in nbgrader's metadata, if nbgrader's gradebook has a cell of this name; else "".
-        ident: the cell's id, if nbgrader's gradebook has a cell with this id as its name; else "".
+        marked: the cell's name in nbgrader's metadata; "" if nbgrader's gradebook has no cell of this name.
+        ident: the cell's id in the notebook file; "" if nbgrader's gradebook has no cell with this id as its name.
         defines: the names in ``wanted`` (see ``Parsers.cells``) that the cell defines.
         checks: the exercises that the cell checks.
     """

@@ -8,8 +8,8 @@ If several files could be graded, rule 1 below decides which file is graded. If 
 decides between these files, and so on:
 
 1. a changed file before a file that is as handed out or in which nothing was written;
-2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
-   "03_matmuls-alice"); then the first words of one id ("c3"); then an id with a typo ("c3_contracing");
+2. the file name that matches an id best, in this order: the exact id; a name that contains the whole id
+   ("c3_contracting (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing");
 3. any other file before a file that is called old ("old/c3_contracting.py", "c3_contracting_backup");
 4. a ``.py`` file before a notebook;
 5. a file named after the exercise before a file named after its whole module;
@@ -80,9 +80,10 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return two dicts: exercise -> source to grade, and candidate -> (exercise -> name of the source used instead).
+    """Return the source to grade for each exercise, and the candidates that are not used for an exercise.
 
-    The second dict has an entry for each candidate that a learner changed and that is not used.
+    The second dict gives, for each such candidate and exercise, the name of the source that is used in the candidate's
+    place. Candidates that the learner did not change are left out.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -99,7 +100,8 @@ def _chosen(
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
     """Return the candidates with the best candidate first.
 
-    A file that a learner changed is better than an unchanged file. Among such files, the lowest rank is best.
+    A file that a learner changed is better than an unchanged file. Of two changed or two unchanged files, the file with
+    the lower rank is better.
     """
     # If there is only one candidate, which is usual, no fingerprint is computed.
     if len(rivals) < 2:

@@ -62,8 +62,9 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of the address space that this process may use are free.
 
-    After a large submission, less may be free. If so, the grader starts a new process for the next submission. The peak
-    of memory use does not show how much is free, because Linux counts the parent process's memory, too.
+    After a large submission, less may be free. If less is free, the grader starts a new process for the next
+    submission. The peak of memory use does not show how much is free, because Linux counts the parent process's memory,
+    too.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

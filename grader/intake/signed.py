@@ -62,8 +62,8 @@ def others_named(
     """Return (file, other student) for each file of a submission that names another student of the class.
 
     Args:
-        student_of: a function that returns the student of the class that a name stands for; '' if the name stands for
-            no student.
+        student_of: a function that takes a name and returns the student in the class who has this name; '' if there is
+            none.
     """
     found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

@@ -6,8 +6,10 @@ import ast
 
 
 def stubs_left(tree: ast.Module) -> int | None:
-    """Return the number of tasks and answers that the learner left as handed out; None if the learner wrote any
-    code."""
+    """Return the number of stubs in a file or cell; None if the learner filled in any of them or defined more.
+
+    A stub is a function or class without code (see ``is_left``), or a variable with the value None.
+    """
     left = 0
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

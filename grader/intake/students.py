@@ -43,14 +43,17 @@ def find_submissions(
 ) -> FoundSubmissions:  # fmt: skip
     """Find the students and their submissions.
 
-    A file belongs to the student in its name ("alice_c3_contracting.py", without the exercise or module); several files
-    with one student's name are one submission.
+    A file belongs to the student whose name is left in the file's name without the exercise or module: alice for
+    "alice_c3_contracting.py". Several files with one student's name are one submission.
 
-    A folder belongs to one student if it holds only files of one student, or if it directly holds a module's folder,
-    ``exercises/`` or a file without a student's name. Exception: a file without a student's name is set aside if its
-    folder has two or more subfolders with submitted files. Subfolders called "old", "final" ... are not counted. In a
-    folder that does not belong to one student, each folder, each ``.zip`` and each file with a student's name belongs
-    to one student.
+    A folder with one of these contents belongs to one student, and has the student's name:
+
+    - two or more submitted files, all with one student's name, and no folders and zips;
+    - directly in the folder, a module's folder or ``exercises/``;
+    - directly in the folder, no such subfolder, but a file without a student's name. Exception: if two or more
+      subfolders have submitted files, this file is set aside. Subfolders called "old", "final" ... are not counted.
+
+    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student.
 
     Args:
         login: a function that returns the student for a name in a different system (such as Canvas).

@@ -16,9 +16,9 @@ class CodeFacts:
     """Facts about a chunk's syntax. The defaults are right for code that Python cannot parse.
 
     Attributes:
-        repeatable: True if a second run gives equal answers, as far as the names in the code show.
+        repeatable: True if the code uses no name, such as ``time``, that could change its answers in another run.
         pseudonym: the name for the leaderboard; "" if the name is not a string, None if the code assigns no name.
-        stubs: the number of stubs that the learner left as handed out; None if the learner wrote any code.
+        stubs: the number of stubs in the chunk; None if the learner filled in any of them or defined more.
         left: functions and classes at top level that the learner left as handed out.
         places: for names defined at top level, the first and last line of the last definition.
     """

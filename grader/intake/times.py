@@ -24,7 +24,9 @@ NO_TIME = 1980  # the year that a zip gives to members without a time
 
 
 def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = None) -> tuple[datetime, str] | None:
-    """Return (time of the newest source, with time zone; where this time comes from); None if no time is known.
+    """Return the time of the newest source, with time zone, and a text that says where this time comes from.
+
+    Return None if no time is known.
 
     Args:
         place: the student's submission.

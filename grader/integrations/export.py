@@ -91,8 +91,8 @@ def write_canvas(
     Canvas's IDs and the assignments' numbers. Without a roster, Canvas identifies students by login, and columns become
     new assignments.
 
-    A module with both extensions and other exercises has a second column, ``MODULE bonus``, with 0 points possible.
-    Canvas counts all points in this bonus column as extra credit.
+    A module has a second column, ``MODULE bonus``, if some of its exercises, but not all, are extra credit. In this
+    column, 0 points are possible, so Canvas counts all points in it as extra credit.
 
     Args:
         extensions: exercises that count as extra credit.

@@ -33,7 +33,10 @@ packages = ["grader"]
 
 
 def package_files() -> dict[str, Path]:
-    """Return ``grader/...`` -> file for the files of the package ``grader``, without the course in ``_course/``."""
+    """Return the files of the package ``grader`` by their paths, such as "grader/intake/names.py".
+
+    The course in ``_course/`` is left out.
+    """
     return {
         f"grader/{path.relative_to(PACKAGE).as_posix()}": path
         for path in files_below(PACKAGE)

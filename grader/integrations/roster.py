@@ -19,8 +19,8 @@ PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain ro
 class Roster:
     """A roster: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
 
-    A plain roster may have the columns ``PLAIN``, and must have ``id``. ``Roster`` stores the rows of a plain roster
-    under Canvas's column names.
+    A plain roster must have the column ``id``, and may have the other columns that ``PLAIN`` lists. ``Roster`` stores
+    the rows of a plain roster under Canvas's column names.
 
     Attributes:
         plain: True if the file is a plain roster.
@@ -133,7 +133,7 @@ class Roster:
         return Person("" if name.lower() in _names_of(row) else name, row.get("Section", "").strip())
 
     def people(self, students: Iterable[str]) -> dict[str, Person]:
-        """Return student -> name and section, without students who are not on the roster."""
+        """Return the name and section of each student. Students who are not on the roster are left out."""
         return {student: person for student in students if (person := self.person(student))}
 
     def column(self, module: str) -> str:
@@ -158,7 +158,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
 
 
 def _names_of(row: dict[str, str]) -> set[str]:
-    """Return, in lower case, the names that a submission of the student in this row may have."""
+    """Return the names, in lower case, under which the student of this row may submit."""
     return {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
 
 

@@ -59,8 +59,8 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 class OfAClass:
     """A question's drawn parameters for each student of a class.
 
-    An object finds the other students for whom a student's wrong answer would be right. Students with equal parameters
-    form a group, so an answer is compared with one right answer per group, not with one per student.
+    If a student's answer is wrong, ``fits_others`` finds the other students for whom it would be right. Students with
+    equal parameters form a group, so an answer is compared with one right answer per group, not with one per student.
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
@@ -166,9 +166,9 @@ def names_a_chip(question: Question) -> bool:
 def figures_of(question: Question) -> frozenset[str]:
     """Return the figures (columns) of the hardware table that one needs to compute the answer.
 
-    In a learner's exercise file, which lacks the author's function, the question itself declares the figures. In the
-    author's file, the result is the figures that the author's function reads for at least one variant of the question.
-    If the author's function fails, return all figures; the command ``verify`` reports the error.
+    In a learner's exercise file, which lacks the author's function, the question itself declares the figures. For the
+    author's file, the author's function computes the answer of each variant of the question. Return all figures that it
+    reads. If the author's function fails, return all figures of the table; the command ``verify`` reports the error.
     """
     if question.figures is not None:
         return frozenset(question.figures)
@@ -207,7 +207,7 @@ def kind_name(question: Question) -> QuestionKind:
 def heading(question: Question) -> str:
     """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``.
 
-    All students see equal words.
+    The words do not depend on the student.
     """
     return KINDS[type(question.answer)].heading(question.answer)
 
@@ -336,8 +336,8 @@ def nearest_misconceptions(
     """Return the misconceptions that explain the wrong answer ``given``.
 
     If the answers of some misconceptions count as equal to ``given``, return only the misconception whose answer is
-    nearest to ``given``. Otherwise, return the misconceptions whose answers equal all wrong parts of ``given``, such as
-    all wrong numbers in a table; [] if too many misconceptions have such answers.
+    nearest to ``given``. Otherwise, an answer may be partly wrong, such as a table with some wrong numbers. Then return
+    the misconceptions whose answer equals ``given`` in each wrong part; [] if there are too many.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []

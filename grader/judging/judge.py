@@ -74,10 +74,10 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """The answers to those asks (requests to a submission) that one run of a check's function looks at together.
+    """The submission's answers that one run of a check's function looks at together.
 
-    There is one answer for each call of the check. If the check compares meshes, there is one answer for each call and
-    mesh.
+    An answer is the response to one ask (request). There is one answer for each call of the check. If the check
+    compares meshes, there is one answer for each call and mesh.
     """
 
     check: Check
@@ -91,9 +91,9 @@ class Together:
     def ask(self) -> Ask:
         """The first answer's ask (request to the submission).
 
-        The asks of all answers agree in ``secret`` and ``hidden``.
+        All answers' asks have equal values of ``secret`` and ``hidden`` (see ``Ask``).
 
-        If the task is tried with several values of ``check_vma``, the asks also agree in ``check_vma``.
+        If the task is tried with several values of ``check_vma``, the asks also have equal values of ``check_vma``.
         """
         return self.answers[0][0].ask
 
@@ -115,8 +115,9 @@ class Together:
 def together(check: Check, answered: list[Answered]) -> list[Together]:
     """Return the groups of answers that a check looks at together, in the order of the asks (requests to a submission).
 
-    If a check has several calls, a group has an answer for each call, and the answers' asks have equal settings, such
-    as the mesh. If one of the calls was not asked, for example because learners cannot try it, the result is [].
+    If a check has several calls, a group has an answer for each call, all with equal settings, such as the mesh (see
+    ``Ask.among``). If the submission got no ask for one of the calls, for example because learners cannot try this
+    call, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]

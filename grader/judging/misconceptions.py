@@ -52,8 +52,8 @@ class Shown:
     def first_failure(self, check: Check) -> tuple[list[Ask], list[Found]]:
         """Return the asks of the first run that fails a check, and what the check finds; ([], []) if all runs pass.
 
-        An ask is one request to a submission. If the run is about a timed program, the asks include the one for the
-        small program whose values are judged in its place.
+        An ask is one request to a submission. A timed program is not run: the values of a small program are judged in
+        its place. So if a check fails for a timed program, the asks include the ask for the small program.
         """
         for group, found in self._runs(check):
             if any(found):
@@ -82,18 +82,19 @@ def fitting(
 ) -> list[Misconception]:
     """Return the misconceptions that explain why a check fails; [] if too many misconceptions explain it equally well.
 
-    If the function ``gives`` of one or more misconceptions predicts the submission's results, return these
-    misconceptions. Otherwise, a misconception fits if the submission fails every check that the misconception fails,
-    and with equal findings. Checks that were not tried on the submission are ignored. If several misconceptions fit,
-    return those whose programs agree with the submission in most properties (see ``_rank``).
+    A misconception may have a function ``gives``, which tests whether the mistake can give a program's results. If
+    these tests pass for one or more misconceptions, return these. Otherwise, a misconception fits if the submission
+    fails every check that the misconception's program fails, with equal findings. Checks that were not tried on the
+    submission are ignored. If several misconceptions fit, return those whose programs agree with the submission in most
+    properties (see ``_rank``).
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
-        shown: returns a misconception's answers to the given asks (requests). To save time, ``shown`` first gets only
-            the asks of the submission's first failing run. ``shown`` gets all asks only for misconceptions that may
-            explain this run.
+        shown: returns a misconception's answers to the given asks (requests). To save time, each misconception first
+            answers only the asks of the submission's first failing run. Misconceptions that may explain this run then
+            answer all asks.
     """
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
@@ -139,13 +140,13 @@ def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown:
 def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
     """Return True if, for each check, the submission has findings equal to those of one form of a misconception.
 
-    For a check, it is also enough if the submission agrees with what all forms have in common (``_common``).
+    A check also counts if the submission's findings agree with the common part of all forms' findings (``_common``).
     """
     return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms], _same_way) for check in checks)
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if ``misconception.gives``, called like a check's function, fails for no mesh of the submission."""
+    """Return True if ``misconception.gives``, called like a check's function, passes in every run of the submission."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -201,7 +202,10 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the outcome of the submission's function in a failing case; ``NO_DATA`` if the failure has no outcome."""
+    """Return what the submission's function returned or raised in a failing case.
+
+    Return ``NO_DATA`` if the check's failure shows no actual result (``failure.actual`` is None).
+    """
     return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -210,7 +214,7 @@ def _outcomes(seen: tuple) -> bool:
 
 
 def _cases(seen: tuple) -> list[tuple]:
-    """Split the outcomes of a plain Python function into one tuple per case. Do not split what programs returned."""
+    """Return one tuple per case if ``seen`` is from a plain Python function; else ``seen`` alone: it has no cases."""
     return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
 
 
@@ -218,9 +222,9 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if ``match`` accepts the submission's findings with those of one form of a misconception.
+    """Return True if, by ``match``, the submission's findings match those of one form of a misconception.
 
-    It is also enough if ``match`` accepts the submission's findings with those that all forms have in common.
+    Return True also if they match the common part of all forms' findings (``_common``).
     """
     if any(match(submitted, form) for form in forms):
         return True
@@ -259,7 +263,7 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Return a mask of the elements of ``held`` that differ by at most ``bound`` from those of all ``others``."""
+    """Return a mask: True where ``held`` is within ``bound`` of each array in ``others`` at this position."""
     near = [np.abs(wide(held) - wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
@@ -277,7 +281,7 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if there is no place where the findings of the two programs disagree.
 
-    This holds even if the findings agree in only a few places.
+    Unlike ``_same_way``, return True even if the findings agree in few places or none.
     """
     return _agreement(submitted, mistaken) is not None
 

@@ -12,7 +12,7 @@ MOST_NAMED = 2
 
 
 def named(misconceptions: Sequence[Misconception]) -> tuple[str, str]:
-    """Return the hint and the name of one misconception; of two, "Either: hint Or: hint" and "name or name"."""
+    """Return (hint, name) for one misconception. For two, return ("Either: hint Or: hint", "name or name")."""
     hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
     hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
     return hint, " or ".join(misconception.known_as for misconception in misconceptions)

@@ -37,8 +37,10 @@ class Ask:
     Attributes:
         of: the call, cases or question to answer.
         mesh, dims, static, check_vma: settings of a call.
-        inputs: a dict for each step of each run, with the arguments by name and the entry ``cotangent``. Steps after
-            the first leave out arguments that are results of the previous step.
+        inputs: inputs of a call. A call has one or more runs of one or more steps. The list has a dict for each step of
+            the first run, then for each step of the second run, and so on. A dict has the arguments by name and, if the
+            call has a cotangent, the entry ``cotangent``. Steps after the first leave out arguments that are results of
+            the previous step.
         cases: argument sets of a plain Python function.
         secret: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
@@ -121,7 +123,9 @@ class Ask:
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a key that groups asks (requests). One run of a check looks at all its asks with equal keys.
+        """Return a key that groups the asks (requests) of one check.
+
+        One run of the check's function looks at all asks of a group together.
 
         Args:
             every_mesh: True if the check looks at all meshes in one run.
@@ -256,11 +260,12 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     """Return the asks of a call.
 
     Args:
-        shown: True if the learners' plan has the call. Then the grader's asks (requests to a submission) include the
-            learners' asks.
+        shown: True if the learners' plan has the call. If so, the grader's plan also has the learners' asks (requests
+            to a submission) of this call.
         public: True to return the asks for the learners' plan, False for the grader's plan.
         seed: the course's seed.
-        where: the name that decides, with a seed, the inputs to draw.
+        where: a name for this call. The random generator of inputs depends only on a seed, this name, the mesh and the
+            number of the run.
     """
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:

@@ -55,9 +55,10 @@ class _Matching:
     """Comparison of two programs. A *pair* is a size in the small program and the size at this place in the large one.
 
     Attributes:
-        sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
-        follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
-            results of earlier slices, concatenations, windows or collectives.
+        sums: a pair for each subset of the arguments: the sum of their numbers of elements. A program may join these
+            arguments into one flat array, which has this size.
+        follows: pairs that substitution need not convert exactly (see ``fits``), because the sizes come from earlier
+            operations. For example, a slice may have T - 1 of T rows.
     """
 
     small: Operations
@@ -145,7 +146,7 @@ class _Matching:
     # These methods check conditions on the whole program.
 
     def shrinking_parts(self) -> Difference | None:
-        """Return a difference if the program uses parts of fixed size that are most of an array only when it is small.
+        """Return a difference if parts of fixed size are most of an array in the small program, little in the large.
 
         For example, ten rows at each end of an array are all of 11 rows, but hardly any of 4,096 rows. A program that
         computes only these rows has right values when it is small, but does little of the work when it is large. A part
@@ -217,9 +218,9 @@ class _Matching:
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
         """Return True if a number in an attribute may be the index of a dimension.
 
-        Such an index is equal in both programs, even if it happens to equal the size of a mesh axis that differs. A
-        number below the rank, and not above the number of devices, cannot be a size that differs between the programs,
-        because such a size has a prime factor that is larger than the number of devices.
+        Such an index is equal in both programs, even if it happens to equal the size of a mesh axis that differs. An
+        index is less than the rank. An array size that differs between the programs has a prime factor larger than the
+        number of devices, so a number up to the number of devices is no such size.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
@@ -227,8 +228,8 @@ class _Matching:
     def rounds(self, one: int | None, two: int | None) -> bool:
         """Return True if substitution turns the small program's number of rounds into the large program's.
 
-        It is also enough if substitution does so after one small number is added to both numbers, as for a loop with N
-        - 1 rounds.
+        Return True also if substitution does so after the same small number is added to both: N - 1 rounds match after
+        1 is added.
         """
         if one is None or two is None:
             return one == two
@@ -255,8 +256,8 @@ class _Matching:
         In each dimension, substitution must turn the amounts of padding before and after the array into those in the
         large program (see ``fits``).
 
-        It is enough if this holds for one of the two amounts and for the result's size, because it may hold for only
-        one amount of a pad that is the transpose of a slice.
+        It is enough if one of the two amounts and the result's size fit. For example, the transpose of the slice
+        ``x[:8]`` of N rows adds 0 rows before and N - 8 rows after: 0 and N fit, but N - 8 does not.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -333,7 +334,13 @@ class _Matching:
 
 
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
-    """Return the distances, one per mesh axis, from the sources to their targets, the shorter way round each axis."""
+    """Return the steps along each mesh axis from a source to its target, one tuple for each different way.
+
+    Each axis is a ring. Steps go round it the shorter way, and are negative if they go backwards.
+
+    Args:
+        pairs: (source, target) pairs of device numbers.
+    """
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     for source, target in pairs:
@@ -359,7 +366,7 @@ def _size(program: Operations, value: int) -> int:
 
 
 def _arguments(program: Operations) -> list[int]:
-    """Return the numbers of the values that each device gets: the shards in a shard_map, else the arguments."""
+    """Return indices into ``program.values`` of each device's inputs: the shards in a shard_map, else the arguments."""
     cut = [op.results[0] for op in program.main.operations if op.name == "shard"]
     return cut or list(program.main.arguments)
 

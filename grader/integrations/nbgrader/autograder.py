@@ -164,7 +164,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Start grading ``works`` in the background if two or more lack a stored report.
+        """Start grading the notebooks without a stored report in the background, if there are two or more of them.
 
         The method ``report`` waits until a report is ready.
         """

@@ -2,8 +2,8 @@
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the gradebook rows of several students; then this process writes the files of these students. A
-student's notebook in ``autograded/`` is written last. The notebook has a *stamp*, a digest of the submission, which
-shows that the results are complete. So a killed batch continues when it is run again, and no student is graded twice.
+student's notebook is the last file, and has a *stamp*: a digest of the submission and all else that determines the
+results. The stamp shows that all results are written, so a killed batch that is run again grades no student twice.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def grade(
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
         isolation: the kind of sandbox, such as "bwrap"; "" for the setting in nbgrader_config.py.
-        again: True to rewrite the results of unchanged submissions as well, from stored reports.
+        again: True to write the results of unchanged submissions again, too; they are taken from stored reports.
         remember: use the results of earlier runs, and keep the results of this run for later runs.
         elsewhere: a service that grades submissions on other machines.
         slow: called with a student and the seconds that the student's work has taken so far, see ``Pool.slow``.

@@ -19,8 +19,9 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
-    words. If a person scores the check cell, this score replaces all points of the grader. The grader does not use this
-    score until all answers in words are graded, because the exercise's total is unknown until then.
+    words. If a person scores the check cell, this score replaces all points of the grader. In the report, the score
+    becomes part of the exercise's total. The total is known only when all answers in words are graded, so the score
+    does not count before.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -48,7 +49,7 @@ def _given(
 
 
 def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
-    """Return cell name -> EXERCISE/QUESTION for the questions whose answers a person grades."""
+    """Return a dict from the cell's name to EXERCISE/QUESTION, for the questions whose answers a person grades."""
     return {
         folder.cell_name(name, question.name): f"{name}/{question.name}"
         for name in exercises

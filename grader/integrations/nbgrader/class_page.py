@@ -31,7 +31,9 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page to ``place``, and each student's page that is missing or has changed points by hand.
+    """Write the class page and students' pages to the folder ``place``.
+
+    A student's page is written if it is missing, or if a person changed the student's points since it was written.
 
     Args:
         reports: for each student, one report for each notebook.

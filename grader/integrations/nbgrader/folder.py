@@ -1,7 +1,7 @@
 """``shardlings nbgrader init``: a course folder in nbgrader's layout, one assignment per module.
 
-All files come from ``exercises/``, which contains only files that learners may see. So nbgrader may release
-any file in this folder.
+The files in ``source/`` contain only texts from ``exercises/``, which learners may see, and nbgrader's metadata and
+points. So nbgrader may release each file in ``source/``.
 
     DIR/nbgrader_config.py                     plugs the grader in; you may edit it, init never overwrites it
     DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's metadata in its cells
@@ -60,7 +60,7 @@ def check_cell(exercise: str) -> str:
 
 
 def solution_cells(exercise: Exercise) -> dict[str, str]:
-    """Return task or question -> id of the solution cell, for the tasks and questions of an exercise."""
+    """Return a dict from each task and question of an exercise to the id of its solution cell."""
     return {name: cell_name(exercise.id, name) for name in (*exercise.tasks, *exercise.questions)}
 
 

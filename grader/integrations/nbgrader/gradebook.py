@@ -90,9 +90,9 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
-    """Add comments with reasons, extra credit and flags for manual grading, which nbgrader does not save by itself.
+    """Add to a notebook's rows what nbgrader does not save: reasons, extra credit and flags for manual grading.
 
-    Scores and comments by people never change. The caller must commit the changes.
+    The reasons are saved as comments. Scores and comments by people never change. The caller must commit the changes.
 
     Args:
         submitted: nbgrader's SubmittedNotebook.
@@ -120,8 +120,9 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
 def _await_a_person(grade: Any, to_grade: set[str]) -> None:
     """Flag a cell that a person must grade.
 
-    Without the flag ``needs_manual_grade``, nbgrader gives 0 points to a cell that the student did not change. Such a
-    cell may still need a grade, because for a question about code, the student changes only the cell with the code.
+    Without the flag ``needs_manual_grade``, nbgrader gives 0 points to a cell that the student did not change. But a
+    question may ask for code in another cell. Then the student changes only that cell, and the grade belongs to the
+    question's cell.
     """
     if grade.name in to_grade and grade.manual_score is None:
         grade.auto_score, grade.needs_manual_grade = None, True

@@ -34,12 +34,12 @@ class BatchOutcome:
             self.attention.setdefault(student, []).extend(reasons)
 
     def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
-        """Add the reasons why a person must review a submission, which the submission's gradebook rows show.
+        """Read a submission's gradebook rows: note how late it is, and the reasons why a person must review it.
 
         Args:
             submission: nbgrader's SubmittedAssignment.
-            checks: name of a grade cell -> exercise.
-            words: name of a cell for an answer in words -> question.
+            checks: the exercise of each check cell, by the cell's name.
+            words: the question of each cell for an answer in words, by the cell's name.
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:

@@ -4,7 +4,7 @@
 place of the submitted file, and ``Repair`` rebuilds the cells from the submission. In the second pass, ``Grade`` grades
 the submission. It replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades`` reads
 the scores from the cells' outputs, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's
-class of this name, but skips cells without solutions.
+class of this name, but leaves cells alone that have no solution.
 """
 
 from __future__ import annotations
@@ -178,9 +178,10 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 
 
 class Exporter(NotebookExporter):
-    """Reads notebooks in ``autograded/``, which ``Repair`` wrote.
+    """Passes a file's notebook to the preprocessors, such as ``Repair`` and ``Grade``.
 
-    In place of a submitted file, an ``Exporter`` returns an empty notebook.
+    An ``Exporter`` reads only files in ``autograded/``, which ``Repair`` made. In place of a submitted file, it passes
+    an empty notebook to ``Repair``, which reads the submitted file and rebuilds the notebook's cells.
     """
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
@@ -256,7 +257,10 @@ class Collect(ExchangeCollect):
 
 
 class ClearSolutions(NbgraderClearSolutions):
-    """Works like nbgrader's ClearSolutions, but keeps cells that already have the text that learners get."""
+    """Works like nbgrader's ClearSolutions, but leaves a cell alone if the learners' notebook has a cell of equal text.
+
+    Such a cell contains no solution. The learners' notebook is the one in ``exercises/``.
+    """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._given = self._texts_given(_where(resources)[2])

@@ -98,7 +98,12 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """Yield a line if the file is a database, and lines if a student's file has text of another student."""
+        """Yield a message for each leak in a file.
+
+        A database is a leak, because it may be the gradebook. In a student's file in ``autograded/`` or ``feedback/``,
+        a copy of another student's file is a leak, and so is a long line of the files or comments of only one other
+        student.
+        """
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"

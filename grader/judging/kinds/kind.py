@@ -54,7 +54,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @staticmethod
     @abstractmethod
     def heading(answer: Any) -> str:
-        """Return the form of the answer in a few words; all students see equal words."""
+        """Return the form of the answer in a few words, which do not depend on the student."""
 
     @property
     @abstractmethod
@@ -77,7 +77,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return is_blank(raw)
 
     def distance(self, given: Given, want: Want) -> float | None:
-        """Return the distance of ``given`` from ``want`` if the two count as equal, else None."""
+        """Return how far ``given`` is from ``want``; None if it is too far to count as equal."""
         return 0.0 if given == want else None
 
     def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
@@ -109,7 +109,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return self.shown(want)
 
     def raw(self, text: str) -> Any:
-        """Convert a text that ``written`` returned to the JSON value that ``read`` takes."""
+        """Convert a result of ``written`` into the JSON value that ``read`` takes."""
         return text
 
     def misfit(self, given: Given) -> str:

@@ -103,9 +103,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         """Return the likely reason why a number is wrong, without revealing the right number.
 
         A wrong answer may differ from the right one by a power of 1000, or by the factor between kB and KiB. The reason
-        names this factor only if the numbers in the question cannot explain it. No reason mentions a factor of 8, which
-        may come from the bits in a byte, but also from 2·4 or an axis of size 8. For plain numbers and numbers of
-        tokens, which rarely have a wrong unit, no other reason says how far off the answer is.
+        names this factor only if it is no product or quotient of the question's numbers (see ``_of_the_question``). No
+        reason mentions a factor of 8, which may come from the bits in a byte, but also from 2·4 or an axis of size 8.
+        For plain numbers and numbers of tokens, which rarely have a wrong unit, no reason says whether the answer's
+        size is plausible.
         """
         got = answer.value
         if got <= 0:
