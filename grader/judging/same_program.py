@@ -55,6 +55,7 @@ class _Matching:
     """Comparison of two programs. A *pair* is a size in the small program and the size at this place in the large one.
 
     Attributes:
+        sizes: the substitution. It turns a size in the small program into the size in the large one.
         sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
         follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
             results of earlier slices, concatenations, windows or collectives.
@@ -67,7 +68,11 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Compute ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
+        """Compute ``sums``: for each subset of the arguments, how many elements they have in each program.
+
+        A flat array of the program, such as a buffer of gradients, may hold the elements of any subset. ``sums`` stays
+        empty unless substitution turns each argument's size in the small program into its size in the large one.
+        """
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -227,8 +232,8 @@ class _Matching:
     def rounds(self, one: int | None, two: int | None) -> bool:
         """Return True if substitution turns the small program's number of rounds into the large program's.
 
-        It is also enough if substitution does so after one small number is added to both numbers, as for a loop with N
-        - 1 rounds.
+        It is also enough if substitution does so after a small number was added to both (``near``), such as 1 for a
+        loop with N - 1 rounds.
         """
         if one is None or two is None:
             return one == two
@@ -307,10 +312,10 @@ class _Matching:
 
         The size is right if substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``.
 
-        If the pair of sizes is in ``follows``, substitution need not give exactly ``timed``. Then ``timed`` may be
-        larger than the size that substitution gives, or substitution may give it after one small number is added to
-        both sizes (``near``). A much smaller ``timed`` is wrong. If it were right, a program that concatenates arrays
-        of 5 and 6 rows to replace 11 rows could have 11 rows instead of 4,096 when it is large.
+        For a pair in ``follows``, ``timed`` may also be larger than the size into which substitution turns ``judged``.
+        Or substitution may turn ``judged`` into ``timed`` after a small number was added to both (``near``). A much
+        smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from arrays
+        of 5 and 6 rows. The large program would then have 11 rows, too, although it needs 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -318,16 +323,19 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if substitution turns ``judged + k`` into ``timed + k`` for some number k that is not 0.
+        """Return True if, for some number k, substitution turns ``judged + k`` into a different size ``timed + k``.
 
         Args:
-            most: the range of k is from ``-most`` to ``most``.
+            most: the range of k is from ``-most`` to ``most``, without 0.
         """
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if both are equal."""
+        """Return a phrase for a message: the size into which substitution turns ``judged``.
+
+        Return '' if substitution does not change ``judged``, or if the new size is not a whole number.
+        """
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 
