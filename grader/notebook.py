@@ -64,9 +64,10 @@ def explain(
         name: the exercise, or one of its tasks.
         namespace: the variables with the exercise's tasks; by default the caller's globals.
         on: a slice such as "v5e:2x4", on which to show the functions' timelines.
-        mesh, dims: a mesh and sizes that replace the exercise's mesh and sizes. With ``on`` no program runs, so sizes
-            may be as large as in papers.
-        profile: the name of a set of collectives that run beside the core.
+        mesh, dims: a mesh and sizes that replace the exercise's mesh and sizes. If ``on`` is given and a size is
+            replaced, no program runs, so the sizes may be those of large models.
+        profile: the name of the rule for which collectives overlap with compute on a timeline: "ideal" for all of them,
+            or a chip such as "v5e".
     """
     from rich.console import Console
 
@@ -157,7 +158,7 @@ def graded(name: str, namespace: dict[str, Any]) -> Report:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function that a wing offers to notebooks."""
+    """Return a function that a wing (an optional part of the grader) offers to notebooks."""
     if name.startswith("_") or name not in (places := wing.for_notebooks()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return wing.load(places[name])

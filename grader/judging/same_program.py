@@ -55,10 +55,10 @@ class _Matching:
     """Comparison of two programs. A *pair* is a size in the small program and the size at this place in the large one.
 
     Attributes:
-        sums: a pair for each subset of the arguments: the sum of their numbers of elements. A program may join these
-            arguments into one flat array, which has this size.
-        follows: pairs that substitution need not convert exactly (see ``fits``), because the sizes come from earlier
-            operations. For example, a slice may have T - 1 of T rows.
+        sizes: the substitution. It turns a size in the small program into the size in the large one.
+        sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
+        follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
+            results of earlier slices, concatenations, windows or collectives.
     """
 
     small: Operations
@@ -68,7 +68,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Compute ``sums``. A flat array may hold any subset of the arguments, like a buffer of several gradients."""
+        """Compute ``sums``, which stays empty unless substitution converts the size of each argument."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -308,10 +308,10 @@ class _Matching:
 
         The size is right if substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``.
 
-        If the pair of sizes is in ``follows``, substitution need not give exactly ``timed``. Then ``timed`` may be
-        larger than the size that substitution gives, or substitution may give it after one small number is added to
-        both sizes (``near``). A much smaller ``timed`` is wrong. If it were right, a program that concatenates arrays
-        of 5 and 6 rows to replace 11 rows could have 11 rows instead of 4,096 when it is large.
+        For a pair in ``follows``, ``timed`` may also be larger than the size into which substitution turns ``judged``.
+        Or substitution may turn ``judged`` into ``timed`` after a small number was added to both (``near``). A much
+        smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from arrays
+        of 5 and 6 rows. The large program would then have 11 rows, too, although it needs 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -319,16 +319,16 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if substitution turns ``judged + k`` into ``timed + k`` for some number k that is not 0.
+        """Return True if, for some number k, substitution turns ``judged + k`` into a different size ``timed + k``.
 
         Args:
-            most: the range of k is from ``-most`` to ``most``.
+            most: the range of k is from ``-most`` to ``most``, without 0.
         """
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the size that substitution gives for ``judged``; '' if both are equal."""
+        """Return a phrase for a message: the new size of ``judged``; '' if it is ``judged`` or no whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

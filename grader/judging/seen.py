@@ -1,9 +1,9 @@
 """Convert the answers of a submission to the values that a check's function gets: NumPy arrays and plain values.
 
 An *ask* is one request to a submission. A *finding* is the response to an ask: the observation of a program, outcomes
-of a plain Python function, or a fault. A timed program is never run, so its values cannot be judged. ``paired``
-compares each timed program with the small program whose values are judged in its place. If the two programs differ in
-more than sizes, the timed program becomes a fault.
+of a plain Python function, or a fault. The grader computes the time of a timed program without running the program, so
+there are no values to judge. ``paired`` compares each timed program with the small program whose values are judged in
+its place. If the two programs differ in more than sizes, the timed program becomes a fault.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True if the grader tries, for this ask (request), which operations affect a result (see ``Poison``).
+    """Return True if trial runs (see ``Poison``) find the operations of this ask's program that affect a result.
 
-    Each trial compiles a program, so the grader tries only the mesh with the most axes. In a grading run, the grader
-    tries only calls on hidden dimensions. A submission gains nothing if it leaves out work on other meshes or at the
-    sizes that learners see.
+    Each trial compiles a program, so there are trials only on the mesh with the most axes and, in a grading run, only
+    for calls on hidden dimensions. For other asks, an operation counts if a result depends on it (see
+    ``expect.mattering``). These trials are enough, because a check must also pass in the asks that have trials.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -215,10 +215,10 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers, after comparing each timed program with the small program whose values are judged.
 
-    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise the timed
-    program's observation gets the small program's ``poison``, which finds the operations whose values affect a result,
-    and the field ``paired`` of the observation becomes True. A program that an earlier call of this function compared
-    stays unchanged.
+    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, two
+    fields of the timed program's observation change. ``paired`` becomes True. ``poison`` becomes the small program's
+    ``poison``, whose trial runs find the operations that affect a result, because the timed program never runs. A
+    program that an earlier call of this function compared stays unchanged.
     """
     found = []
     for answer in answered:

@@ -279,10 +279,10 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return a result's cotangent, with the result's sharding and, for a single number, the result's dtype.
+    """Return ``cotangent`` with the sharding of ``result``. A scalar (shape ()) also gets the dtype of ``result``.
 
     ``jax.vjp`` requires that a result and its cotangent have equal shardings and dtypes. Raises Misfit if the cotangent
-    is one number, as for a loss, and the result is not.
+    is a scalar, because the task should return a loss, but ``result`` has another shape.
     """
     if jnp.shape(cotangent) == () != jnp.shape(result):
         raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")

@@ -88,7 +88,9 @@ def _raised(
 def unbound_axis(error: BaseException) -> str | None:
     """If JAX raised an error because a collective names an unknown axis, return this axis, else None.
 
-    For an unknown axis, JAX raises a NameError or, if it tracks varying axes, an AssertionError without a message.
+    For an unknown axis, JAX raises a NameError or an AssertionError without a message. The AssertionError occurs where
+    JAX marks an array as varying over the axis: in ``jax.lax.pcast``, and in most collectives in a shard_map with
+    ``check_vma=True``.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))

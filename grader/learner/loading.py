@@ -26,7 +26,7 @@ class LoadedSource:
     """A source that was executed in chunks: a file is one chunk, and each cell of a notebook is a chunk.
 
     Attributes:
-        space: the namespace in which the chunks ran. Functions that the chunks define look names up in it.
+        space: the namespace in which the chunks ran, which is also the namespace (globals) of their functions.
         states: for every chunk, the namespace after the chunk ran, and whether a mesh was then set (``jax.set_mesh``).
         faults: errors that stopped chunks, and imports of missing modules (kind ``absent``).
         files: the code of each chunk, by the chunk's name.

@@ -2,9 +2,9 @@
 
 A traced array has a shape and a dtype, but no layout and no values. But a learner who tests the task without the
 grader, on sharded arrays, sees layouts and values, and may write code that inspects them. So if learner code inspects a
-traced array, this module computes the array: it runs the steps of the program up to the array on random inputs with the
-shardings that the grader requests. Learner code gets the computed array, whose layout is right and whose values are
-made up.
+traced array, this module computes the array. For this, it makes random inputs with the shardings that the grader
+requests, and runs the program's steps on them until the array is computed. Learner code gets the computed array, whose
+layout is right and whose values are made up.
 
 The traced program must not depend on made-up values. To detect such a dependence, this module traces the task twice,
 with different random inputs, and compares the two programs.
@@ -60,7 +60,8 @@ class ValueDependent(Exception):
 class Looks:
     """Learner code's inspections of arrays, in order, while one task is traced on one mesh.
 
-    ``shown``: for each inspection, the computed array that learner code gets; None if JAX itself must respond.
+    ``shown``: for each inspection, the computed array that learner code gets; None if computing the array failed. After
+    a failure, learner code gets the result that JAX itself has for a traced array, usually an error.
     """
 
     def __init__(self, files: Collection[str]) -> None:
@@ -71,9 +72,10 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Wrap ``task`` to record the JAX trace to which its arguments belong, for ``look``.
+        """Return a function that stores the JAX trace to which its arguments belong, and then calls ``task``.
 
-        Arrays in an inner jit or shard_map belong to other traces, so ``look`` lets JAX respond to their inspection.
+        ``look`` has computed arrays only for this trace. Arrays in an inner jit or shard_map belong to other traces, so
+        ``look`` returns None for them.
         """
 
         def watched(*args: Any, **static: Any) -> Any:
@@ -84,7 +86,7 @@ class Looks:
         return watched
 
     def look(self, array: Any, *, values: bool) -> Any:
-        """Return the computed array that learner code gets when it inspects ``array``; None if JAX must respond."""
+        """Return the computed array that learner code gets when it inspects ``array``; None if there is none."""
         place = self._learners_line()
         if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
             return None
@@ -216,8 +218,9 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
     """Return random values for an argument.
 
-    ``sign`` is 1 or -1. The floats for -1 have the opposite signs of the floats for 1, and other magnitudes. Integers
-    are 0 or 1, drawn separately for each ``sign``.
+    Args:
+        sign: 1 or -1. With -1, each float has the opposite sign and another magnitude than with 1. Integers are 0 or 1,
+            drawn separately for each ``sign``.
     """
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:

@@ -101,8 +101,8 @@ def _anywhere(own: Callable) -> Callable:
 
     The grader puts each task into a ``jax.jit``, so the wrapped function must run there.
 
-    Inside a shard_map, the wrapped function still raises JAX's error, because there it would set or return a mesh
-    without manual axes.
+    Inside a shard_map, the wrapped function still raises JAX's error. Without the error, JAX would set or return a mesh
+    that has no manual axes, although code in a shard_map works on manual axes.
     """
 
     @functools.wraps(own)

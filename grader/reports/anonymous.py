@@ -116,7 +116,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches names, and words of three or more letters in names.
+    """Return a pattern that matches each name, and each word of a name that has three or more letters.
 
     The pattern tries longer texts first.
     """

@@ -34,9 +34,10 @@ class MatchedMisconception:
 
 @dataclass(frozen=True)
 class AnswerBar:
-    """A bar of a histogram: the answers between ``low`` and ``high`` times the right answer.
+    """A bar of a histogram: the answers whose ratio to the right answer is between ``low`` and ``high``.
 
-    The bar counts right answers, answers that match each misconception, and other answers.
+    The middle bar has all answers that count as right, and no others. The bar counts right answers, answers that match
+    each misconception, and other answers.
     """
 
     low: float

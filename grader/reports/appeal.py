@@ -49,7 +49,7 @@ class Appeal:
     """The contents of the page about one check.
 
     Attributes:
-        exercise: a report on the exercise that has only the result and the points of this check.
+        exercise: the report on the exercise, reduced to the result and the points of this check.
         functions: the code that was judged.
         whole: all code that the student submitted for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.

@@ -97,9 +97,10 @@ def _several(report: Report) -> str:
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason for review that names the exercises in which XLA ended the process twice; '' if there are none.
+    """Return a reason for review that names the exercises in which XLA ended a worker process; '' if there are none.
 
-    The reason proves no attack, because honest code can make XLA end the process.
+    The grader ran a program of such an exercise twice, and both times XLA crashed. This can be an attack, but honest
+    code can crash XLA, too.
     """
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
     return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""
@@ -127,8 +128,11 @@ def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
 def _not_found(report: Report, extensions: Collection[str]) -> str:
     """Return a reason for review, or ''.
 
-    A report needs review if no exercise was handed in, if it has notes and required exercises are missing, or if it
-    has a note about a link.
+    A report needs review in each of these cases:
+
+    - No exercise was handed in.
+    - Required exercises are missing, and the report has notes about the submitted files.
+    - A note says that a file is a symbolic link, which the grader does not follow.
     """
     required = [e for e in report.exercises if e.exercise not in extensions]
     missing = [e.exercise for e in required if not e.handed_in]

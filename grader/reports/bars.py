@@ -83,7 +83,10 @@ def _row(number: int, name: str, due: float, got: float, most: float) -> Row:
 
 
 def _text(due: float, got: float) -> str:
-    """Return a text such as ``7,680: 3,840 over 3,840 (2 × as much)`` or, within the budget, ``1 of 2``."""
+    """Return a text such as ``1 of 2`` for an amount of 1 within a budget of 2.
+
+    For an amount of 9,000 with a budget of 4,000, the text is ``9,000: 5,000 over 4,000 (2.25 × as much)``.
+    """
     if got <= due:
         return f"{_shown(got)} of {_shown(due)}"
     if not due:

@@ -44,11 +44,13 @@ class Explained:
             unknown.
         memory: bytes of temporaries per device, as XLA reports them.
         live: the largest number of bytes that a device holds at once, by liveness analysis.
-        stored: an estimate of ``live`` on a TPU, which stores some values in bfloat16; 0 without a timeline.
+        stored: an estimate of the bytes that ``live`` counts if the device is a TPU, whose compiler stores some float32
+            values in bfloat16; 0 if the program has no timeline.
         flops, dot_flops: ``flops`` is the number of FLOPs of one device, and ``dot_flops`` the part of them in matmuls.
-        routes: for data that permutes send along a ring, the device where the data started, for each round and device.
-        pipelines: for data that permutes send along a line, the entries of the arguments from which each device
-            computed the data.
+        routes: the rings along which permutes pass data on. For each round, a ``Route`` lists on which device the data
+            of each device started.
+        pipelines: the lines of devices that compute data and permute it to the next device. For each tick, a
+            ``Pipeline`` lists from which entries of the arguments, such as micro-batches, each device's data came.
         elsewhere: a text about the difference between results on real devices and on simulated devices; empty if the
             user named no real devices.
         measured: a text about the program's time on the real devices, if the program has a timeline.
@@ -95,7 +97,11 @@ class Explained:
 
     @property
     def other_flops(self) -> Interval:
-        """The FLOPs outside matmuls: at least 0, even if ``dot_flops`` exceeds ``flops``."""
+        """The FLOPs outside matmuls; 0 where ``dot_flops`` exceeds ``flops``.
+
+        ``dot_flops`` can be larger if it is counted in the program before compilation, but ``flops`` in the compiled
+        program, in which XLA may have removed matmuls.
+        """
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
 

@@ -22,7 +22,11 @@ def draw_grid(picture: Picture, room: int) -> list[str]:
 
 
 def _label(picture: Picture, block: Block) -> list[str]:
-    """Return a text with the devices that hold a block, one word per mesh axis, with ✗ if the block is wrong."""
+    """Return the words of a block's label, which describe the devices that hold the block (see ``holders``).
+
+    There is one word for each mesh axis, such as ``x=0`` and ``y=0..1``, or a number of devices. The last word ends
+    with ✗ if the block is wrong.
+    """
     *words, last = [clean(w, 40) for w in holders(picture, block.devices)]
     return [*words, f"{last} ✗" if wrong_mark(picture, block) else last]
 

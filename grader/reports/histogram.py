@@ -47,7 +47,7 @@ class Histogram:
 
 
 def score_histogram(percents: Iterable[float]) -> Histogram:
-    """Draw a column for each tenth of the percentage scale: the number of students.
+    """Draw ten columns, one for each ten percentage points: the number of students with such a score.
 
     The last column includes percentages of 100 and more.
     """
@@ -62,7 +62,10 @@ def score_histogram(percents: Iterable[float]) -> Histogram:
 
 
 def answer_histogram(answers: Answers) -> Histogram:
-    """Draw answers as multiples of the right answer on a logarithmic scale, with the letters of misconceptions."""
+    """Draw a column for each range of answer / right answer, on a logarithmic scale.
+
+    A letter above a column is the mark of a misconception (``MatchedMisconception``) that answers in the column match.
+    """
     stacks = [
         [
             ("right", bar.right, ""),

@@ -17,8 +17,8 @@ FAR = 5.0
 class _Rule:
     """The effect of one rule (late penalties, or points set by hand) on a class.
 
-    ``students``: the number of students with changed points. ``change``: the sum of the changes, in percent of a
-    student's points.
+    ``students``: the number of students with changed points. ``change``: the sum, over all students, of the changes of
+    their scores in percentage points.
     """
 
     students: int = 0

@@ -61,7 +61,10 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
 
 
 def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Print a learner's progress, and all failures of begun exercises with reasons, before the learner submits."""
+    """Print a learner's progress. Then print each failure in the begun exercises, with its reason.
+
+    The command ``submit`` prints this, by default, before it hands the work in.
+    """
     print_overview(report, titles, console)
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):

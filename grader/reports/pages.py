@@ -121,12 +121,12 @@ def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
 
 
 def render_rounds(explained: Explained) -> str:
-    """Return an HTML fragment with the tables of the data that permutes send; '' if there are no tables."""
+    """Return an HTML fragment with tables of permuted data (see ``rounds``); '' if there are no tables."""
     return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
-    """Return the tables of the data that a program's permutes send, without tables that cannot be drawn."""
+    """Return a program's tables of permuted data (see ``rounds``), without tables that cannot be drawn."""
     return each_drawn(draw_rounds, rounds_in(explained))
 
 
@@ -165,7 +165,7 @@ def _plots_of(result: Result) -> list[RooflineSvg]:
 
 
 def _rings_of(result: Result) -> list[RoundsSvg]:
-    """Return the tables of the data that permutes send in a result's programs, ready to draw."""
+    """Return the tables of permuted data (see ``rounds``) in the pictures of a result, ready to draw."""
     return each_drawn(draw_rounds, rings_of(result))
 
 
@@ -247,7 +247,10 @@ def _environment() -> Environment:
 
 
 def load_templates() -> None:
-    """Compile the templates now, because compiling while other threads parse can fail (see ``syntax.parse``)."""
+    """Compile the templates. Call this function before other threads parse Python source.
+
+    Compiling while another thread parses can fail (see ``syntax.parse``).
+    """
     _environment()
 
 

@@ -16,7 +16,8 @@ from grader.common.result import Result
 def _of_pairs(mesh: Any) -> Any:
     """Convert (axis, size) pairs to a mapping.
 
-    Files have pairs, because files sort the keys of mappings, and the order of mesh axes would be lost.
+    Reports hold a mesh as pairs, because programs that write JSON may sort the keys of mappings. The order of the mesh
+    axes would then be lost.
     """
     if not isinstance(mesh, list):
         return mesh
@@ -60,7 +61,11 @@ class Picture(BaseModel):
 
     @property
     def caption(self) -> str:
-        """A caption such as ``24 × 40 on mesh x=4, y=2``, with the dimensions that are cut but not drawn."""
+        """A caption such as ``24 × 40 on mesh x=4, y=2``.
+
+        A picture shows at most two dimensions. If the array has more, the caption names the two, and all others that
+        are cut between devices.
+        """
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {show_sizes(self.mesh)}"
         drawn = drawn_dims(self)
         if len(self.shape) > 2:

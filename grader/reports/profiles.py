@@ -37,9 +37,10 @@ def waits(line: Timeline) -> list[str]:
 
 
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
-    """Return a text about the largest difference between a step in the TPU compiler's schedule and in ``grader.clock``.
+    """Explain why the step time in the TPU compiler's schedule differs from the step time of ``grader.clock``.
 
-    The text names the part of the step that differs most. If the step times are equal, return ''.
+    The returned text names the part of the step (matmuls, other kernels, or waits for collectives) whose two times
+    differ most, and gives both times. If the step times are equal, return ''.
 
     Args:
         compiled: durations of the step, of its matmuls, and of waits for collectives, in picoseconds, from the TPU

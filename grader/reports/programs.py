@@ -95,7 +95,7 @@ def rooflines_of(result: Result) -> list[Roofline]:
 
 
 def rings_of(result: Result) -> list[Rounds]:
-    """Return the tables of data that permutes send in the programs of a failed result."""
+    """Return the tables of permuted data (see ``rounds``), for each ring and pipeline of a failed result."""
     found = each_drawn(lambda travelled: rounds_of(travelled.rounds, travelled.mesh), _read(Travelled, result))
     return found + each_drawn(lambda worked: ticks_of(worked.ticks, worked.mesh), _read(Worked, result))
 

@@ -35,7 +35,7 @@ class RooflinePoint:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A program's points, and the chip, which limits their FLOP/s.
+    """The contents of a roofline picture: points for a program's matmuls and step, and the chip with its limits.
 
     The limits are the chip's peak FLOP/s, the bytes/s of HBM, and the bytes/s of one ring in both directions.
     """
@@ -55,7 +55,9 @@ class Roofline:
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Return a point for each distinct matmul (by line and size), at most MOST, and last a point for the step.
+    """Return a program's roofline. Its points are at most MOST matmuls, and then the step.
+
+    Matmuls of one source line with equal sizes have one point.
 
     Args:
         sent: bytes that a device sends in the step. If this number is 0 or infinite, the step has no point.

@@ -1,8 +1,8 @@
-"""Tables of the data that permutes send: a row for each round, a column for each device.
+"""Tables that show how permutes move data: a row for each round of permutes, a column for each device.
 
 On a ring (``Route``), devices pass data on, and a cell names the device where the data started. In a pipeline
 (``Pipeline``), each device computes new data from the data that it received. A cell then names the entries of the
-argument from which the data were computed.
+arguments from which the data were computed. A round of a pipeline is also called a tick.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Row = tuple[str, int | None, tuple[Cell, ...]]
 
 @dataclass(frozen=True)
 class Rounds:
-    """The data that permutes send, as a table: a row for each round, a column for each device.
+    """A table that shows how permutes move data: a row for each round, a column for each device.
 
     Attributes:
         caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.
@@ -128,8 +128,8 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
     """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
-        held: a row before the first round, and a row after each round. A row has, for each column, the column where its
-            data started.
+        held: ``held[r][c]`` is the column where the data in column ``c`` started; None for zeros. Row 0 is before the
+            first round, and row ``r`` after round ``r``.
     """
     size, rounds = len(held[0]), len(held) - 1
     moved = {  # by how many columns the data of a device moved to the right in a round
@@ -184,7 +184,10 @@ def _rounds(caption: str, columns: _Columns, rows: list[Row], *, line: bool = Fa
 
 
 def _worked(arguments: Sequence[str], work: Work, column: Mapping[int, int]) -> Cell:
-    """Return the cell of one device's data. Arguments with equal entries are joined, so ``xy3`` is x[3] and y[3]."""
+    """Return the cell of one device's data, such as ``x3`` for data that the device computed from x[3].
+
+    If several arguments have equal indices, the cell names these arguments together: ``xy3`` means x[3] and y[3].
+    """
     names: dict[str, list[str]] = {}
     for name, spans in zip(arguments, work.entries, strict=True):
         if spans != ():
@@ -214,16 +217,22 @@ def _entries(spans: Sequence[Span] | None) -> str:
 
 
 def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
-    """Return True if the data on all rings move in one way in this round, and no data move from one ring to another."""
+    """Return True if, in this round, data move alike on all rings, and no data move from one ring to another.
+
+    Args:
+        row: for each device, facts about its data, and the devices that the data came from.
+        first: for each device, its counterpart on the first ring.
+        ring: for each device, a number that identifies its ring.
+    """
     inside = all(ring[s] == ring[d] for d, (_, sources) in enumerate(row) for s in sources)
     moved = [(about, {first[s] for s in sources}) for about, sources in row]
     return inside and all(moved[d] == moved[first[d]] for d in range(len(row)))
 
 
 def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
-    """Return the columns of one ring or line if data move in one way on all of them, else the columns of all.
+    """Return the columns of a table: the devices of one ring (or line) if data move alike on all, else all devices.
 
-    The shown ring or line has coordinate 0 on all other mesh axes.
+    The one ring has coordinate 0 on all other mesh axes.
 
     Args:
         kind: "ring" or "line".

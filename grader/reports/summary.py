@@ -96,7 +96,8 @@ class Counts:
         Args:
             not_graded: student -> the reason why the submission was not graded.
             warnings: faults of the course.
-            suspicions: wrong answers that are right for other students' numbers, as in ``integrity.json``.
+            suspicions: records of wrong answers, as in ``integrity.json``. Each answer would be right for the numbers
+                that other students have in the question.
             also: (student, reason) for cases that need review, besides the cases in the reports. The student is "" if
                 the reason concerns several students.
             absent: the number of students on the roster who handed in nothing.

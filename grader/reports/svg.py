@@ -136,7 +136,11 @@ def _label_lines(picture: Picture, block: Block) -> list[str]:
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return a label's lines, such as ``(x=1, y=0)``, or ``x=1``, ``2 devices:``, ``y=0..1`` for two devices."""
+    """Return the lines of the label for these devices.
+
+    For one device, the label is ``(x=1, y=0)``. For two devices, it may have the lines ``x=1``, ``2 devices:`` and
+    ``y=0..1``.
+    """
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]
@@ -155,7 +159,10 @@ def _wrapped(label: str, many: bool) -> list[str]:
 
 
 def _ticks(cuts: list[int], start: float, length: float, gap: float) -> list[tuple[float, int]]:
-    """Return (place, index) of the index bounds to draw: both ends, and the inner bounds at least ``gap`` apart."""
+    """Return (place, index) for each index bound to draw: both ends, and inner bounds.
+
+    Inner bounds that are closer than ``gap`` to the drawn bound before them, or to the end, are left out.
+    """
     placed = [(round(start + length * cut / cuts[-1], 1), cut) for cut in cuts]
     ticks = placed[:1]
     for tick in placed[1:-1]:

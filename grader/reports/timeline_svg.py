@@ -1,4 +1,6 @@
-"""Places of bars, labels and ticks in an SVG picture of timelines, which are below each other on one scale.
+"""Places of bars, labels and ticks in an SVG picture of timelines.
+
+A picture can have several timelines, one below the other. They share one scale, so their times can be compared.
 
 Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds by
 colour alone, by pattern alone, or by label alone.

@@ -40,7 +40,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Bar:
-    """The place of a span (an operation's time on the core or a link) in its lane, in the units of the scale."""
+    """A span, with the place of its start and end in its lane, in the units of the scale.
+
+    A span is the time of an operation on the core or on a link.
+    """
 
     span: Span
     start: float
@@ -156,7 +159,7 @@ def word(kind: str) -> str:
 
 
 def bar_word(kind: str) -> str:
-    """Return the last word of a kind's name, as bars with enough room show it."""
+    """Return the last word of the name of a kind of operation. A bar with enough room shows this word."""
     return word(kind).rpartition(" ")[2]
 
 
@@ -195,7 +198,10 @@ def describe_span(span: Span) -> str:
 
 
 def where_text(timeline: Timeline) -> str:
-    """Return chip, slice, axes and profile, such as ``v5e 2x4, x on slice axes 0 and 1, profile ideal``."""
+    """Return a text such as ``v5e 2x4, x on slice axes 0 and 1, profile ideal``.
+
+    The text names the chip, the slice's shape, the axes of the slice on which each mesh axis lies, and the profile.
+    """
     shape = "x".join(map(str, timeline.shape))
     laid = "".join(
         f", {clean(axis, 40)} on slice {'axis' if len(on) == 1 else 'axes'} {' and '.join(map(str, on))}"
@@ -205,7 +211,11 @@ def where_text(timeline: Timeline) -> str:
 
 
 def totals(timeline: Timeline) -> list[str]:
-    """Return lines about the step, the core, the overlapped part of each kind of collective, the cuts, and memory."""
+    """Return lines with a timeline's totals.
+
+    The lines have the time of the step, the busy and idle time of the core, the overlapped and exposed time of each
+    kind of collective, the rounds that drawings omit (cuts), and the peak memory.
+    """
     busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
     lines = [f"step {show_us(timeline.step)}: {busy}"]
     for kind, share in timeline.shares().items():

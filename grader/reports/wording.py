@@ -91,7 +91,10 @@ def unstated_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def _alike(text: str) -> str:
-    """Return the text with single spaces, and with brackets as parentheses, so that lists and tuples look alike."""
+    """Return the text with ``(`` and ``)`` in place of ``[`` and ``]``, so that a list and a tuple give equal texts.
+
+    Each run of spaces becomes one space.
+    """
     return " ".join(text.translate(str.maketrans("[]", "()")).split())
 
 
@@ -163,7 +166,10 @@ def points_of(result: Result, written: Callable[[float, float], str] = score) ->
 
 
 def standing_of(report: Report) -> str:
-    """Return the last line of a report: the score, or the numbers of checks and answers if not all can be judged."""
+    """Return the last line of a report, with the score.
+
+    If this installation cannot judge some answers, return the ``checked_text``.
+    """
     results = [r for e in report.exercises for r in e.results]
     if not_judged(results):
         return checked_text(results)

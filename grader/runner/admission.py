@@ -174,7 +174,7 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return the bytes of an array type, with 1 or more bytes for each element.
+    """Return the bytes of an array of this type. An element of less than a byte, such as int4, counts as one byte.
 
     Raises ProgramRefused if the shape is not fixed.
     """
@@ -213,7 +213,10 @@ def element_names() -> dict[str, str]:
 
 
 def is_transposed(location: Any) -> bool:
-    """Return True if a name in ``location`` shows that JAX made the operation by transposing another one."""
+    """Return True if a name in ``location`` shows that JAX made the operation for a backward pass.
+
+    To make a backward pass, ``jax.grad`` and ``jax.vjp`` transpose operations of the forward pass.
+    """
     while isinstance(location, ir.NameLoc):
         if TRANSPOSE.search(location.name_str):
             return True

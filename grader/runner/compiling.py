@@ -150,7 +150,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
     """Lower a function whose arguments and results have the shapes and dtypes of the program's arguments and results.
 
-    ``standing_in`` then replaces the function's module by the program's module.
+    ``standing_in`` then puts the program's MLIR module in place of the function's MLIR module.
     """
 
     def same_results(*_: Any) -> tuple:

@@ -55,7 +55,12 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on operand ``number`` of ``op``, the operation that ends a region."""
+    """Yield the values that depend directly on operand ``number`` of ``op``, which returns from a region.
+
+    In a function, they are results of its calls. In a loop's body, they are the values that the loop carries on. In a
+    branch or a ``shard_map``, the value is a result of the operation around the region. In any other region, such as a
+    loop's condition, they are all results of this operation and all arguments of its regions.
+    """
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:
@@ -70,7 +75,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield a loop's values at position ``number``: an argument of the condition, an argument of the body, a result."""
+    """Yield the three values at position ``number`` of a loop: the condition's argument, the body's, and the result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -145,7 +145,7 @@ def test_with_the_solutions_check_also_judges_hidden_checks_and_answers(small: P
     text = stub.read_text().replace('raise NotImplementedError("matmul_local")', "return a @ b")
     stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
     shown = shardlings("check", "c1", cwd=small).stdout
-    assert "Hidden checks and answers were judged as well, because this course includes the solutions.\n" in shown
+    assert "judged as well, because this course includes the solutions." in " ".join(shown.split())
     assert shown.endswith("What your functions do, collective by collective: shardlings explain c1_no_communication\n")
     assert "✓ matmul_local: no collective  1/1" in shown and "hint: You multiplied whole arrays" in shown
     assert (
