@@ -37,7 +37,10 @@ def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if the sizes of the call ``values`` do not determine the sizes of ``timed`` on this mesh."""
+    """Raise AuthorError if the grader cannot convert sizes in one call's program to sizes in the other's, on this mesh.
+
+    The conversion (``substitution``) is from the small call ``values`` to the timing call ``timed``.
+    """
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(
