@@ -182,9 +182,9 @@ class Exercise(Asks):
         The grader judges the time only if this program equals the program of ``call``, operation by operation.
 
         Args:
-            call: the call whose values are checked. If a dimension has another size for timing, the grader recognizes
-                this dimension by a prime factor of its size in ``call``. This factor must divide the size of no other
-                dimension, and must be larger than the number of devices.
+            call: the small call, whose values are checked. If a dimension has another size for timing, the grader
+                recognizes this dimension by a prime factor of its size in ``call``. This factor must divide the size of
+                no other dimension, and must be larger than the number of devices.
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
             meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
@@ -275,7 +275,7 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and the
-                list of checks. A submission gets the hint only if its failure equals that of one variant, or agrees
+                list of checks. A submission can get the hint only if its failure equals that of one variant, or agrees
                 with the failures of all variants where these are equal.
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if a program with
                 this mistake cannot have returned the submission's results. A task that draws random numbers needs

@@ -37,9 +37,9 @@ def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if the grader cannot convert sizes in one call's program to sizes in the other's, on this mesh.
+    """Raise AuthorError if sizes in the small call's program cannot be converted to the timing call's, on this mesh.
 
-    The conversion (``substitution``) is from the small call ``values`` to the timing call ``timed``.
+    ``values`` is the small call, and ``timed`` is the timing call. ``substitution`` converts the sizes.
     """
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
