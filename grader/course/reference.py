@@ -40,8 +40,8 @@ def _in_its_place(
 ) -> list[str]:
     """Return the code ``body`` with the misconception or alternative in place of the task's solution.
 
-    The replacement gets the task's name. If its own code uses the task's name, which there means the solution, also
-    return the solution under the name ``right_TASK``, and let the code use this name.
+    The replacement gets the task's name. If the replacement's code calls the solution by the task's name, the result
+    also has the solution, under the name ``right_TASK``, and the replacement calls it by this name.
     """
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)

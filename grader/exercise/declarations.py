@@ -64,8 +64,8 @@ class Call:
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice and the profile for which the grader computes the program's timeline.
             The program of a timing call never runs.
-        timed: for a timing call, the call with small sizes from which it was made. The program of this small call runs,
-            so that checks can judge its values.
+        timed: for a timing call, the small call (a call with small sizes) from which ``exercise.timing`` made it. The
+            program of the small call runs, so that checks can judge its values.
     """
 
     task: Task

@@ -280,8 +280,8 @@ class Exercise(Asks):
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if a program with
                 this mistake cannot have returned the submission's results. A task that draws random numbers needs
                 ``gives``, because two programs with the same mistake then have different results.
-            breaks: the rules that this mistake breaks, quoted from the statement. Rules are the rows of the statement's
-                table "What is checked" and sentences with "must". ``verify`` requires a misconception for each rule.
+            breaks: the rules that this mistake breaks, quoted from the statement. If the statement has a table "What is
+                checked", ``verify`` requires a misconception for each row, and for each sentence with "must".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]

@@ -22,7 +22,7 @@ PLAIN = frozenset(
 
 
 def could_differ(tree: ast.Module) -> bool:
-    """Return True if the code uses a name, such as ``random`` or ``time``, with which another run could differ.
+    """Return True if the code uses a name, such as ``random``, with which its answer could differ in another run.
 
     The check is meant for honest code. If code hides its random numbers from this check, the grader may use the
     answers of an earlier run of the same code.
