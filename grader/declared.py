@@ -110,7 +110,10 @@ def meshes(value: Any) -> tuple[dict[str, int], ...]:
 
 
 def dims(name: str, value: Any) -> dict[str, Size]:
-    """Return the size of each dimension; a size may depend on the mesh. ``name``: the keyword for error messages."""
+    """Return the size of each dimension; a size may depend on the mesh.
+
+    ``name``: the name of the author's keyword, such as "hidden_dims", which error messages contain.
+    """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -191,7 +194,10 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
 
 
 def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]) -> Timing:
-    """Return the slice, axes and profile of a program's timeline. Raises AuthorError if a mesh does not fit."""
+    """Return the TPU slice, its axes and the profile for which the grader computes a program's timeline.
+
+    Raises AuthorError if an argument is invalid, or if a mesh does not fit on the slice.
+    """
     if not isinstance(on, str):
         raise AuthorError(f'`on` is {a(on)}, not a slice such as "v5e:2x4"')
     if profile not in ASYNCHRONOUS:
@@ -315,7 +321,10 @@ def takes_in_order(fn: Callable[..., Any], count: int) -> None:
 
 
 def keywords(name: str, value: Any) -> dict[str, Any]:
-    """Return the static keyword arguments of a call. ``name``: the declaration's keyword for error messages."""
+    """Return the static keyword arguments of a call.
+
+    ``name``: the name of the author's keyword, such as "hidden_static", which error messages contain.
+    """
     found = mapping(f"`{name}`", value, '{"dim": 0}')
     plain(name, found)
     return found
@@ -333,7 +342,10 @@ def plain(what: str, values: Mapping[str, Any]) -> None:
 
 
 def kinds(name: str, value: Any, kind: type, due: str) -> tuple[Any, ...]:
-    """Return one or several declarations as a tuple. ``due``: the expected kind in words, for error messages."""
+    """Return one or several declarations as a tuple.
+
+    ``name``: the subject of error messages, such as "a check". ``due``: the expected kind in words, for error messages.
+    """
     found = (value,) if isinstance(value, kind) or not isinstance(value, Sequence) or isinstance(value, str) else value
     for one in found:
         if not isinstance(one, kind):

@@ -16,14 +16,18 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     """Return the course at ``start`` if ``start`` is given, else the working directory's course.
 
     Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
-    user did not name is refused if it is in ``handed_in``, in a folder in which nbgrader keeps submissions, inside a
-    second course, or owned by a different user.
+    user did not name is refused in these cases:
+
+    - The course is inside one of the paths ``handed_in``.
+    - The course is in a folder in which nbgrader keeps submissions.
+    - The course is inside the folder of another course, where submissions may be.
+    - The owner of course.yaml is not this user, root or the owner of the working directory.
 
     Args:
         start: a course.yaml or its folder. A course at ``start`` is trusted, because the user named it.
         handed_in: the submissions to be graded or checked.
-        packaged: True to return the course installed with the package if there is no other course. Callers must report
-            this to the user.
+        packaged: True to return the course installed with the package if there is no other course. If the installed
+            course is returned, the caller must report its use to the user.
 
     Raises:
         CourseError: there is no course, or the user must name the course, because it is not trusted.
@@ -68,7 +72,10 @@ def _course_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
-    """Return why the user must name the innermost course of ``found`` to make it trusted; '' if it is trusted."""
+    """Return the reason why the innermost course in ``found`` is not trusted; '' if it is trusted.
+
+    The grader uses a course that is not trusted only if the user names it.
+    """
     inner = found[0].parent.resolve()
     for path in handed_in:
         if inner.is_relative_to(path.resolve()):

@@ -91,9 +91,9 @@ class Course:
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """Return advice to list a file in course.yaml, for a ``name`` with which the name of an unlisted file begins.
+        """Return advice to list an exercise's file in course.yaml, if an unlisted file's name begins with ``name``.
 
-        Return '' if no such file exists.
+        Return '' if there is no such file.
         """
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
@@ -196,9 +196,10 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in the course that the results of an exercise's checks depend on.
 
-        The digest leaves out ``course.yaml``. Keys of cached results contain three parts of it besides this digest:
-        the number of devices, the limits, and the inputs, which depend on the seed. All other fields of
-        ``course.yaml`` concern questions, points or other exercises.
+        The digest leaves out ``course.yaml``. Results depend on three parts of ``course.yaml``: the number of devices,
+        the limits, and the seed, from which inputs are drawn. The key of a cached result contains, besides this digest,
+        the number of devices, the limits and the inputs. All other fields of ``course.yaml`` concern questions, points
+        or other exercises.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

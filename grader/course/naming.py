@@ -15,8 +15,9 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     """Return the names that ``name`` means.
 
     If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with ``name`` and an
-    underscore (``c3``, ``03``). If there are none, return the only name that begins with ``name`` (``c3_c``). The case
-    of letters is ignored, because titles write ``C3`` for ``c3``.
+    underscore: ``c3`` means ``c3_contracting``, and ``03`` means ``03_matmuls``. If there are none, return the only
+    name that begins with ``name``: ``c3_c`` means ``c3_contracting``. The case of letters is ignored, because titles
+    write ``C3`` for ``c3``.
 
     Args:
         what: kind of the named things, for the message.

@@ -162,7 +162,8 @@ def badge(course: Course, module: str) -> str:
 def by_hand(devices: int) -> str:
     """Return the cell for experiments.
 
-    The cell makes a mesh of all devices, with two axes if the axes can have different sizes.
+    The cell makes a mesh of all devices. If the number of devices is even and larger than 4, the mesh has two axes of
+    different sizes (the second has size 2); otherwise it has one axis.
     """
     two = devices % 2 == 0 and devices > 4
     axes = {"x": devices // 2, "y": 2} if two else {"x": devices}

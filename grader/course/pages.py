@@ -31,9 +31,9 @@ def module_page(course: Course, module: str) -> str:
 
 
 def module_text(course: Course, module: str) -> str:
-    """Return the notes for all exercises of a module: its README.md below the title, then a paragraph.
+    """Return the notes for all exercises of a module: the text of its README.md without the title, then ``TRACED``.
 
-    The paragraph (TRACED) is for tasks that the grader traces with JAX. A module without such tasks does not get it.
+    The paragraph ``TRACED`` is for tasks that the grader traces with JAX. A module without such tasks does not get it.
 
     Raises:
         CourseError: the README.md cannot be read, or does not start with a title.

@@ -63,8 +63,9 @@ def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[st
 
 
 def _without_answers(exercise: Exercise, part: Statement) -> Statement:
-    """Return ``exercise = Exercise(...)`` with two more keywords, for what learners' files do not contain.
+    """Return ``exercise = Exercise(...)`` with two more keywords.
 
+    Learners' files lack hidden checks and answers, so the grader reads facts about them from these keywords.
     ``hidden_points=2.0`` is the sum of the points of hidden checks. ``figures={...}`` lists, for each question, the
     numbers of the hardware table that the right answer uses.
     """
@@ -143,9 +144,13 @@ def _after_public_only(part: Statement, public: set[str]) -> Statement:
 
 
 def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) -> dict[int, Statement]:
-    """Add the author's private constants that learners' statements (``kept``) need.
+    """Return the statements ``kept``, which learners get, and the author's private constants that they use.
 
-    Raises CourseError if such a statement uses a private function.
+    Raises CourseError if one of these statements or constants uses a private function.
+
+    Args:
+        kept: statements by their positions in ``parts``.
+        parts: all statements of the author's files.
     """
     private = {p.name: (place, p) for place, p in enumerate(parts) if p.kind == "private" and p.name}
     reached = names_reached([_plain(p.node) for p in kept.values()], {n: p.node for n, (_, p) in private.items()})
@@ -167,7 +172,10 @@ def _plain(node: ast.stmt) -> ast.stmt:
 
 
 def _refuse_hidden(exercise: Exercise, body: list[Statement]) -> None:
-    """Raise CourseError if learners would get hidden sizes or data, for example from a ``**`` dict in a call."""
+    """Raise CourseError if the statements ``body``, which learners get, have keywords or keys for hidden inputs.
+
+    ``_without_hidden`` removes such keywords from a call, but not from a dict that the call unpacks (``**sizes``).
+    """
     nodes = [n for part in body for n in ast.walk(part.node)]
     words = {n.arg for n in nodes if isinstance(n, ast.keyword)}
     words |= {k.value for n in nodes if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)}

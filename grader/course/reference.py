@@ -40,7 +40,8 @@ def _in_its_place(
 ) -> list[str]:
     """Return the code ``body`` with the misconception or alternative in place of the task's solution.
 
-    If the misconception calls the task, add the solution as ``right_TASK``.
+    The replacement gets the task's name. If the replacement's code calls the solution by the task's name, the result
+    also has the solution, under the name ``right_TASK``, and the replacement calls it by this name.
     """
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)

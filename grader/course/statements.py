@@ -115,7 +115,7 @@ def _kind(node: ast.stmt) -> str:
 
 
 def word_of(node: ast.expr) -> str:
-    """Return ``check`` for ``exercise.check`` and ``exercise.check(...)``; '' for any other expression."""
+    """Return NAME for ``exercise.NAME`` and ``exercise.NAME(...)``, such as ``check``; '' for other expressions."""
     target = node.func if isinstance(node, ast.Call) else node
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "exercise":
         return target.attr

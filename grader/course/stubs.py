@@ -55,7 +55,7 @@ def stub(statement: Statement) -> str:
 def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
     """Return the imports of a learner's file: JAX if a task is traced with JAX, and the imports that ``code`` needs.
 
-    Return ``import math`` if no import is needed.
+    If no import is needed, return ``import math``, for learners who compute in plain Python.
     """
     used = needed_imports(parts, used_by=code).splitlines()
     usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
@@ -107,7 +107,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Return a paragraph as two lines: the paragraph's lines joined by blanks, and an empty line.
+    """Return two lines: the paragraph's lines, joined by spaces into one line, and an empty line.
 
     A list, and a paragraph that begins with "Answer ", is returned with its lines unchanged and no empty line.
     """

@@ -21,9 +21,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the keywords in ``related``. Each keyword is the
-    name of another argument of the call, of a static keyword or of a dimension, and ``draw`` gets the value that this
-    name has in the run.
+    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the keywords in ``related``. A keyword has the
+    name of an earlier argument of the call, of a static keyword or of a dimension, or is ``mesh``. ``draw`` gets the
+    item of this name as it is in the run: an array, a keyword's value, a size or the sizes of the mesh axes.
     """
 
     shape: tuple[int | str, ...]
@@ -58,7 +58,8 @@ class Array:
 def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return the drawn values in a dtype.
 
-    Floats may be rounded. Raises AuthorError if another value would change.
+    Only a conversion from floats to another float dtype may round values (complex numbers count as floats). Raises
+    AuthorError if any other conversion would change a value, or if a value has no finite value in the dtype.
     """
     if found.dtype.kind in "OSUMm":
         raise AuthorError(f"the drawn array has dtype {found.dtype}, which is not a type of numbers")
@@ -101,9 +102,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
 
     Args:
         draw: a function of a generator and the array's shape. The function may have further parameters without
-            defaults. Such a parameter must have the name of an earlier argument of the call, of a static keyword or of
-            a dimension, and gets the value of this argument, keyword or dimension. A parameter ``mesh`` gets the size
-            of every axis. The drawn values may depend on nothing else.
+            defaults. Name each of them after an earlier argument of the call, a static keyword or a dimension; the
+            grader then passes this item's value. A parameter ``mesh`` gets the size of every axis. The drawn values may
+            depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

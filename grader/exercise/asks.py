@@ -215,7 +215,7 @@ class Asks:
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question whose answer is the code of a task. The staff reads the code and gives the points.
 
-        The function returns a description of good code for the staff.
+        The function returns a text for the staff, which describes good code.
 
         Args:
             of: the task. For this question, students submit nothing except the task's code.

@@ -52,8 +52,8 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes of dimensions and keyword arguments of the task that learners can try; the command ``grade``
-            also uses them.
+        dims: the public sizes of dimensions. static: the public keyword arguments of the task. The commands ``check``
+            and ``grade`` use both.
         hidden_dims, hidden_static: sizes and keyword arguments that only the command ``grade`` uses. In
             ``hidden_dims``, no two dimensions have equal sizes. If ``hidden_static`` is None, the command ``grade``
             uses ``static`` instead.
@@ -62,9 +62,10 @@ class Call:
             loss with cotangent 1.
         returns: the structure (tree) of the result; None if the author declared none.
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
-        timing: for a timing call, the TPU slice of the program's timeline. The program of a timing call never runs.
-        timed: for a timing call, a call of the task with small sizes. The program runs with these small sizes, so that
-            checks can judge the program's values.
+        timing: for a timing call, the TPU slice and the profile for which the grader computes the program's timeline.
+            The program of a timing call never runs.
+        timed: for a timing call, the small call (a call with small sizes) from which ``exercise.timing`` made it. The
+            program of the small call runs, so that checks can judge its values.
     """
 
     task: Task
@@ -130,9 +131,10 @@ class Call:
 
     @cached_property
     def dtype(self) -> np.dtype | None:
-        """A result's required dtype if its check names none: the dtype of the call's arguments of highest ``_rank``.
+        """The dtype that a result must have if its check names no dtype.
 
-        None if the arguments of highest rank have several dtypes, for example float32 and bfloat16.
+        It is the dtype of the arguments that have the highest rank (see ``_rank``). None if these arguments have
+        several dtypes, for example float32 and bfloat16.
         """
         dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
@@ -199,8 +201,9 @@ class Misconception:
     The docstring of ``fn`` is the hint.
 
     ``form_of``: the name of another misconception, if this mistake is a variant of that misconception. ``gives``: a
-    function that takes the arguments of the first check in ``fails``, and raises Failure if this mistake cannot give
-    the program's results. ``breaks``: the rules that this mistake breaks, quoted from the statement.
+    function with the parameters of the first check in ``fails``. It raises Failure if a program with this mistake
+    cannot have returned the submission's results. ``breaks``: the rules that this mistake breaks, quoted from the
+    statement.
     """
 
     name: str

@@ -34,8 +34,7 @@ class Exercise(Asks):
         stars: difficulty, 1 to 3.
         extension: whether the exercise's points are a bonus, not part of the module's total.
         hidden_points: points of checks that a learner's file lacks; the command ``build`` writes this number into it.
-        figures: for each question, the numbers of the hardware table that its answer uses. A learner's file, which
-            lacks the answers, declares ``figures``.
+        figures: the numbers of the hardware table that each answer uses; only in learners' files, which lack answers.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
@@ -74,7 +73,7 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.task")
     def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
-        """Declare a global JAX function. The grader passes arrays by position, ``mesh`` and static keywords by name.
+        """Declare a global JAX function. It gets arrays by position, but ``mesh`` and static keywords by name.
 
         ``axis_types="explicit"``: the mesh has Explicit axes, and the grader calls ``jax.set_mesh``. Types of arrays
         then show how the arrays are sharded.
@@ -151,7 +150,7 @@ class Exercise(Asks):
         Args:
             dims, hidden_dims: the size of every dimension: a number, or a multiple of an axis size: ``4 * axis("x")``.
             static, hidden_static: plain keywords of the task. The grader uses ``hidden_static`` with ``hidden_dims``.
-            wrt: arguments for which to compute gradients. Results without a ``cotangent`` have no gradients.
+            wrt: arguments with respect to which the grader differentiates the results that have a ``cotangent``.
             cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.
             returns: the structure of the result: ``("loss", like("params", "grads"))``.
             steps: number of runs. A result with an argument's name becomes this argument in the next run; all
@@ -179,21 +178,22 @@ class Exercise(Asks):
         """Declare a timing call: the program of ``call`` at other sizes, so that checks can judge its time.
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
-        The grader traces the program and schedules it (``seen.timeline``), but never runs it, so arrays may have
-        realistic sizes. The grader judges the time only if the timed program equals the program of ``call`` operation
-        by operation.
+        The grader traces and schedules the program (``seen.timeline``), but never runs it, so sizes may be realistic.
+        The grader judges the time only if this program equals the program of ``call``, operation by operation.
 
         Args:
-            call: the call whose values are checked. If a dimension has another size for timing, its size in ``call``
-                needs a prime factor that divides no other size and is larger than the number of devices.
+            call: the small call, whose values are checked. If a dimension has another size for timing, the grader
+                recognizes this dimension by a prime factor of its size in ``call``. This factor must divide the size of
+                no other dimension, and must be larger than the number of devices.
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
             meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
-            axes: the slice's axes (0, 1, ...) that each mesh axis covers; by default the first axes with its size.
+            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default, the grader goes through
+                the mesh axes in order, and uses the first free axes whose sizes multiply to the mesh axis's size.
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
-            AuthorError: a size is different for timing, but no prime factor in ``call`` identifies its dimension.
+            AuthorError: a dimension has another size for timing, but its size in ``call`` lacks such a prime factor.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -244,7 +244,7 @@ class Exercise(Asks):
 
         Args:
             call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
-            after: checks that must pass before this check. For a timing call, the timed call's first check is added.
+            after: checks that must pass before this one; for a timing call, also the first check of its small call.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))
@@ -275,13 +275,13 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and the
-                list of checks. A submission can get the hint only if its failure equals that of one variant, or the
-                part that all variants' failures share.
-            gives: a function with the parameters of the first check in ``fails``. The function raises Failure if this
-                mistake cannot give a program's results. A task that draws random numbers needs ``gives``, because two
-                programs with the same mistake then have different results.
-            breaks: the rules that this mistake breaks, quoted from the statement. The command ``verify`` requires one
-                misconception for each row under "What is checked".
+                list of checks. A submission can get the hint only if its failure equals that of one variant, or agrees
+                with the failures of all variants where these are equal.
+            gives: a function with the parameters of the first check in ``fails``. It raises Failure if a program with
+                this mistake cannot have returned the submission's results. A task that draws random numbers needs
+                ``gives``, because two programs with the same mistake then have different results.
+            breaks: the rules that this mistake breaks, quoted from the statement. If the statement has a table "What is
+                checked", ``verify`` requires a misconception for each row, and for each sentence with "must".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -364,7 +364,7 @@ class Exercise(Asks):
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
-        """Return the names of ``checks``, the argument ``after`` or ``fails`` of a declaration."""
+        """Return the names of ``checks``, which the author gave as the argument ``word``: "after" or "fails"."""
         found = declared.kinds(f"`{word}`", checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:
@@ -372,7 +372,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return, for each timing call, the name of the first check that judges the values of the call it times."""
+        """Return, for each timing call, the name of the first check of its small call, whose values are judged."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]

@@ -43,8 +43,8 @@ class CallResult:
         name: the array's name, such as ``grads['w1']``.
         dtype: dtype of the argument leaf that corresponds to the array. If "", no leaf corresponds to the array, and
             the grader uses the dtypes of all arguments.
-        feeds: in a call of several steps, the index of the argument leaf that the array replaces in the next step,
-            counted over the leaves of all arguments; None if the array replaces no leaf.
+        feeds: the argument leaf that the array replaces in the next step of a call, as an index into the list of the
+            leaves of all arguments. None if the array replaces no leaf.
     """
 
     name: str

@@ -37,7 +37,10 @@ def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if the sizes of the call ``values`` do not determine the sizes of ``timed`` on this mesh."""
+    """Raise AuthorError if sizes in the small call's program cannot be converted to the timing call's, on this mesh.
+
+    ``values`` is the small call, and ``timed`` is the timing call. ``substitution`` converts the sizes.
+    """
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(

@@ -87,23 +87,23 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check that a step (one run) saves at least the share ``at_least`` of the time that overlap could save.
+    """Check how much time overlap saves in a step (one run): at least ``at_least`` times the largest possible saving.
 
     Here, overlap means that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
-    takes only the longer of these two times. Only the step's time decides whether the check passes. So if two programs
-    have equal collectives on equal links, the slower program never saves more time. Use ``expect_flops`` to check that
-    the program does all its matmuls. Additional collectives can raise the saved share, so limit them with
-    ``expect_collectives`` or ``expect_traffic``.
+    takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time. So
+    of two programs that send the same collectives over the same links, the slower one never has the larger saving. Use
+    ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the saved share,
+    so limit them with ``expect_collectives`` or ``expect_traffic``.
 
-    If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the step's time has two parts: the
-    clock's time of the program's kernels, and the time for which the core waits in the compiler's order of operations.
-    If collectives of ``kind`` never overlap with compute on this chip, the clock's timeline decides alone. With
-    ``profile="ideal"``, the clock lets even such collectives overlap.
+    If the program was compiled for the timing call's slice (``--backend tpu:v5e:2x4``), the step's time is a sum: the
+    clock's time of the program's kernels, plus the time for which the core is idle in the compiler's order of
+    operations (for example, waits for a collective). If collectives of ``kind`` never overlap with compute on this
+    chip, the clock's timeline decides alone. With ``profile="ideal"``, the clock lets even such collectives overlap.
 
     Args:
         kind: a kind of collective, such as "permute".
-        at_least: the smallest saved share with which the check passes, more than 0 and at most 1.
+        at_least: the required share of the largest possible saving, more than 0 and at most 1.
         work: seconds that any right program needs for everything except collectives of ``kind``: for kernels, and for
             collectives of other kinds that cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.
@@ -143,8 +143,8 @@ def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
     """Return the timeline, and text that names the compiler whose operation order is used ('' for the clock's order).
 
     With the compiler's order, the step's time is the clock's time of the program's kernels, plus the time for which the
-    core waits in this order. The times of the compiler's kernels are not used: they include copies that no student
-    wrote.
+    core is idle in this order (for example, waits for a collective). The times of the compiler's kernels are not used:
+    they include copies that no student wrote.
 
     Raises Failure if the program cannot have a timeline.
     """
@@ -244,7 +244,7 @@ def _percent(part: float, digits: int) -> str:
 
 
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Describe how long a collective is exposed.
+    """Describe for how long a collective is exposed, which means that it overlaps with no kernel.
 
     ``waits``: True to name two operations: one that the collective waits for, and one that waits for the collective.
     """

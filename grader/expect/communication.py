@@ -22,8 +22,8 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     """Check that exactly the named collectives run: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
     Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
-    of runs, over all rounds of loops. On every path through conditionals, the collectives must not run more often than
-    this number, and those that matter (whose values change a result, see ``mattering``) must not run less often.
+    of runs, over all rounds of loops. On every path through conditionals, the collectives must run exactly this number
+    of times, and all of them must matter, which means that their values change a result (see ``mattering``).
     Collectives over axes of size 1 send no data and do not count. Each group of a collective must contain all devices
     along the axes; a collective with smaller groups, such as pairs, counts as a different collective.
     """
@@ -74,7 +74,11 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record how often each collective runs at most; if this equals the budget, record how often it runs at least."""
+    """Record how often each collective runs: the largest number of runs on any path through conditionals.
+
+    If the largest number equals the budget, record the smallest number. So a recorded number differs from the budget
+    also if a collective runs too rarely on some path.
+    """
     for kind, budget in budgets.items():
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names
@@ -157,13 +161,15 @@ def expect_only(seen: Seen, *kinds: str) -> None:
 
 
 def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float = 0, axis: Axes = None) -> None:
-    """Check that no device sends more than ``at_most`` bytes on any path: along ``axis`` if given, else in total.
+    """Check that no device sends more than ``at_most`` bytes, whichever branches of conditionals run.
 
     Args:
         at_most: bytes; None for no budget.
-        at_least: bytes that each device must send, on every path, by collectives that matter (see ``mattering``).
+        at_least: bytes that each device must send, whichever branches of conditionals run. For ``at_least``, only
+            collectives that matter count (see ``mattering``).
         axis: count only collectives with a group that crosses this axis, even if the group does not contain all devices
-            along the axis. With a tuple of axes, a collective counts once if it crosses one or more of them.
+            along the axis. With a tuple of axes, a collective counts once if it crosses one or more of them. By
+            default, all collectives count.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_traffic: say at_most=... or at_least=...")

@@ -75,15 +75,15 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
 
 
 def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 0) -> None:
-    """Check that the matmuls of a device cost at most ``at_most`` FLOPs, on any path.
+    """Check that the matmuls of a device cost at most ``at_most`` FLOPs, whichever branches of conditionals run.
 
     Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a separate budget of
-    ``at_most`` FLOPs, so writing a matmul in another way does not avoid the budget.
+    ``at_most`` FLOPs, which also limits a matmul in a form that the grader does not recognize.
 
     Args:
         at_most: FLOPs per device; None for no budget.
-        at_least: FLOPs of matmuls that matter (``mattering``) per device, on every path. A timing call has no values to
-            check, so ``at_least`` shows that the program does its matmuls.
+        at_least: FLOPs of matmuls that matter (``mattering``) per device, whichever branches run. A timing call has no
+            values to check, so ``at_least`` shows that the program does its matmuls.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")
@@ -104,7 +104,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
 
 
 def expect_other_flops(seen: Seen, *, at_most: float) -> None:
-    """Check that arithmetic besides matmuls costs at most ``at_most`` FLOPs per device, on any path."""
+    """Check that a device's arithmetic besides matmuls costs at most ``at_most`` FLOPs, whichever branches run."""
     if seen.measuring:
         return
     flops, dots = seen.flops.most, seen.dot_flops.most

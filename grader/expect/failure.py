@@ -41,9 +41,10 @@ class Failure(Exception):
         values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
             public checks on public data.
         wrong: the devices to mark as wrong in the picture of the learner's layout; empty if all devices are wrong.
-        compared: for checks of values, the compared values. Results and reports never contain them.
-        spread: used to decide whether two failures show one mistake. If the numbers of the two failures differ by more
-            than this fraction of the larger number, the failures do not show one mistake.
+        compared: for checks of values, the compared values. Stored results and reports never contain these values.
+        spread: used to decide whether two failures show one mistake. If a number in this failure's ``expected`` or
+            ``actual`` (or in ``reason``, if both are None) differs from the number in the other failure by more than
+            this fraction of the larger number, the failures do not show one mistake.
         of: the name of the result that failed, or the part of the program that a budget limits, such as "over x in the
             backward pass". Two failures with different ``of`` do not show one mistake.
         others: the failures of other results, if one comparison checked several results.

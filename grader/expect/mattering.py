@@ -1,6 +1,6 @@
 """Find the operations that matter: an operation matters if changing its results changes a result of the task.
 
-Checks that require operations count only operations that matter. The program of a timing call never runs. Its
+A check that requires operations counts only operations that matter. The program of a timing call never runs. Its
 operations matter if they matter in the small call that runs in its place. If no run is possible, an operation counts as
 one that matters if a result depends on it.
 """

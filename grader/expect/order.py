@@ -18,7 +18,7 @@ MAX_PAIRS = 1_000_000
 
 
 def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Literal["any", "same"] = "any") -> None:
-    """Check that no operation named ``what`` waits for one named ``on``, on any path through conditionals.
+    """Check that no operation named ``what`` waits for one named ``on``, whichever branches of conditionals run.
 
     ``expect_not_waiting(seen, "permute", on="matmul")`` checks that no permute waits for a matmul. With
     ``rounds="same"``, the check looks only for waits inside one round of the innermost loop. An operation may then wait
@@ -92,7 +92,10 @@ def _loop(graph: Dependency, number: int) -> int | None:
 
 
 def _runs_with(graph: Dependency, other: int, number: int) -> bool:
-    """Return True if ``other`` runs whenever ``number`` runs, in the same round of the innermost loop of ``number``."""
+    """Return True if the operation ``other`` runs whenever the operation ``number`` runs.
+
+    If ``number`` is in a loop, ``other`` must run in the same round of the innermost loop around ``number``.
+    """
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
 

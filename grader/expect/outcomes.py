@@ -28,7 +28,8 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
             cases.
         rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Some values of different
             types are equal, such as a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
-        ints: if True, 3.0 does not equal 3, as in a shape. The bounds of a slice are always ints.
+        ints: if True, the float 3.0 does not equal the int 3. Use this if only an int is right, as in a shape. In a
+            slice, a float bound never equals an int bound, even if ``ints`` is False.
     """
     cases = [c for c in seen.outcomes if where is None or where(c[0])]
     if not cases:

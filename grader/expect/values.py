@@ -38,11 +38,12 @@ def expect_close(
     terms: devices accumulate in float32, and round to 16 bits only in sums over devices. The bound never depends on the
     returned values.
 
-    Real devices may round matmul operands more coarsely than the expected dtype (``Sharded.factors``). The errors from
-    rounded operands grow as fast as the sum. So, relative to the largest value, the bound is at least FACTORS times the
-    operands' epsilon, for any number of terms. One matmul has an error of half an epsilon of the operands; a chain of a
-    few matmuls has an error of up to three epsilons. If the error exceeds the bound on real devices, the verdict comes
-    from a second run with float32 matmuls.
+    Real devices may round matmul operands more coarsely than the expected dtype. ``Sharded.factors`` is then the
+    epsilon of the operands' dtype. The errors from rounded operands grow with the number of terms as fast as the sum
+    does. So the bound for these errors does not contain the number of terms: it is ``FACTORS * factors * max|want|``,
+    and the larger of the two bounds applies (not for float64 and complex128). One matmul has an error of half an
+    epsilon of the operands; a chain of a few matmuls has an error of up to three epsilons. If the error exceeds the
+    bound on real devices, the verdict comes from a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.

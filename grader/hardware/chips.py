@@ -65,7 +65,10 @@ def is_read(figure: str) -> None:
 
 
 class Row:
-    """A row of the hardware table. Each read of one of its figures is recorded in the set from ``reading``."""
+    """A row of the hardware table.
+
+    Inside a ``with reading()`` block, each read of an attribute adds the attribute's name to the block's set.
+    """
 
     def __getattribute__(self, name: str) -> Any:
         is_read(name)

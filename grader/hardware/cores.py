@@ -1,4 +1,4 @@
-"""Clock rates of TPU cores, which convert the TPU compiler's cycles to seconds, and libtpu's names of chips."""
+"""The clock rates of TPU cores, to convert the TPU compiler's cycles to seconds; also libtpu's names of the chips."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def core_row(chip: Chip) -> Chip:
 
 
 def slice_name(text: str) -> str:
-    """Return a slice's name with the chip's name in the hardware table: ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
+    """Replace a slice's chip by its name in the hardware table: return ``v4p:2x2x2`` for ``TPU v4:2x2x2``.
 
     Raises ValueError for unknown chips.
     """

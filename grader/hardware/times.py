@@ -1,8 +1,8 @@
 """Time formulas of collectives: seconds from the size of the array and the number of devices.
 
-``bytes`` is always V, the size of the *whole array, not sharded over the devices that communicate*. It is never the
-size of one device's shard. If mesh axes that do not communicate shard the array too, first divide the array's size by
-the number of shards along these axes.
+``bytes`` is always V, the array's size *without sharding over the devices that communicate*, never the size of one
+device's shard. If the array is also sharded over mesh axes along which the devices do not communicate, first divide its
+size by the number of shards along these axes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def all_gather_time(
         everything over one link. With a switch, W1 is the bandwidth from a device into the switch.
 
     Args:
-        bytes: V, the size of the whole array, not sharded over the ``n`` devices.
+        bytes: V, the array's size without sharding over the ``n`` devices.
         n: number of devices that communicate, the product of the sizes of their mesh axes.
         axes: number of mesh axes along which the devices communicate at once. The time is divided by ``axes``, because
             each axis has its own links. Parts of the array are gathered along the axes in different orders, so that all
@@ -131,15 +131,15 @@ def all_to_all_time(
 
     Each device sends V/N² bytes to each other device.
 
-    A ring takes V/(4·W). For an even N, this time is exact: each device sends half of the data for the opposite device
-        in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
+    A ring takes V/(4·W). For an even N, this time is exact, if each device sends one half of its data for the opposite
+        device in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
     A one-way ring takes V·(N-1)/(2·N·W1) in both models.
     A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
         this time by 1 - 1/N².
     A switch takes V·(N-1)/(N²·W1) in both models.
 
     Args:
-        bytes: V, the size of the whole array, not sharded over the devices that communicate.
+        bytes: V, the array's size without sharding over the devices that communicate.
         n: the number of devices that communicate, or the sizes of several ring axes (only for "book"). Over several
             axes with N devices in total, the time is V·max(sizes)/(4·N·W).
 

@@ -56,7 +56,7 @@ def axis_topology(
 
 
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
-    """Return True if links connect all chips of a slice to one ring.
+    """Return True if the links of a slice form a ring through all its chips.
 
     This holds for the 2x2 slices of all TPUs (``RING_SLICES``). It also holds for a slice with only one axis longer
     than 1 chip, if this axis wraps around.

@@ -22,7 +22,7 @@ PLAIN = frozenset(
 
 
 def could_differ(tree: ast.Module) -> bool:
-    """Return True if the code uses a name that could change the code's answer in another run.
+    """Return True if the code uses a name, such as ``random``, with which its answer could differ in another run.
 
     The check is meant for honest code. If code hides its random numbers from this check, the grader may use the
     answers of an earlier run of the same code.
@@ -33,8 +33,8 @@ def could_differ(tree: ast.Module) -> bool:
 def _named(tree: ast.Module) -> set[str]:
     """Return the names of variables, attributes and imports in the code.
 
-    If the code has a private name through which it could reach any name, return all of NAMES, so that ``could_differ``
-    returns True.
+    Through a private name, such as ``__builtins__`` or ``x._y``, code could reach any other name. If the code has a
+    private name, return all of NAMES, so that ``could_differ`` returns True.
     """
     found: set[str] = set()
     for node in ast.walk(tree):

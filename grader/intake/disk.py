@@ -66,7 +66,10 @@ def is_skipped(part: str) -> bool:
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a file. Raises Refused for more than ``most`` bytes, and, without reading, for pipes and device files."""
+    """Read a file of at most ``most`` bytes. Raises Refused if the file is larger or cannot be read.
+
+    Pipes and device files are refused before they are read.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:

@@ -64,12 +64,18 @@ def looked_at(chunk: Chunk) -> CodeFacts:
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if no name in the source could change its answers in another run; False if Python cannot parse it."""
+    """Return True if the source uses no name, such as ``random``, with which its answers could differ in another run.
+
+    Return False if Python cannot parse the source.
+    """
     return all(looked_at(chunk).repeatable for chunk in source.chunks)
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if every task and answer is still a stub, as this or another edition of the course handed it out."""
+    """Return True if the source has stubs, and no other functions, classes or assignments: the student wrote nothing.
+
+    A stub is recognized by its form, so the stub of another edition of the course counts as a stub, too.
+    """
     left = 0
     for chunk in source.chunks:
         stubs = looked_at(chunk).stubs
