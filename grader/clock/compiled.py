@@ -21,9 +21,10 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: True to undo the compiler's fusion of matmuls with additions of received data. A fused matmul must wait
-            for the data, but in the program the matmul can run before the data arrives. With True, the timeline shows
-            the overlap that the order of the instructions would allow without the fusion.
+        apart: True to undo a fusion of the compiler, which makes one kernel of a matmul and the addition of received
+            data to the matmul's result. The kernel must wait for the data, but in the program the matmul can run before
+            the data arrives. With True, the timeline shows the overlap that the order of the instructions would allow
+            without the fusion.
 
     Raises:
         ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
@@ -46,7 +47,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
     """Return the instructions in a new order.
 
-    If a matmul's kernel only adds received data to the matmul's result, the wait for the data comes after the matmul.
+    Some kernels compute a matmul and add received data to its result. If this addition is the only use of the data, the
+    instruction that waits for the data ("done") moves behind the kernel.
     """
     found: list[Instruction] = []
     for one in instructions:
