@@ -29,7 +29,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     Raises:
         ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
             unknown.
-        Untimed: a loop's number of rounds is unknown, or a collective's group has only some devices of a mesh axis.
+        Untimed: a loop's number of rounds is unknown, or a collective's group leaves out some devices along a mesh
+            axis.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)

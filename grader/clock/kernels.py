@@ -166,8 +166,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True if ``i`` updates an array filled with one number, and only one elementwise operation uses the
-        result.
+        """Return True if ``i`` updates a one-number array, and only one elementwise operation uses the result.
 
         The clock counts no memory traffic for the array filled with one number.
         """
