@@ -53,7 +53,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
     The link "x+" leads to the next device on mesh axis x, and "x-" to the previous device.
 
     Raises:
-        Untimed: a group of the collective has only some of the devices along the collective's mesh axes.
+        Untimed: a group leaves out some of the devices along the mesh axes over which the collective communicates.
     """
     if about.kind == "permute":
         return _permute(about, place)
@@ -86,9 +86,10 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return a lower bound on the seconds of an all-gather or reduce-scatter of an array over a grid.
 
-    Every corner of the grid (a set of devices, see ``_corners``) must receive the part of the array that its devices do
-    not hold. There is a method that reaches this bound. It splits the array into parts, and moves each part along the
-    axes in a different order. A part causes most of its traffic on the axis along which it moves last.
+    In an all-gather, every corner of the grid (a block of devices, see ``_corners``) must receive the part of the array
+    that its devices do not hold. The slowest corner gives the bound. A reduce-scatter moves as much data in the
+    opposite direction. There is a method that reaches this bound. It splits the array into parts, and moves each part
+    along the axes in a different order. A part causes most of its traffic on the axis along which it moves last.
     ``tests/network.py`` simulates such a method.
 
     Args:
@@ -101,9 +102,9 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
     """Yield (n, rate) for each corner of the grid.
 
-    A corner is a set of devices that have one position on some axes, and all positions on the other axes. On an axis
-    that is a line, this one position is the start of the line. The corner has 1/n of the grid's devices. Its devices
-    together receive at most ``rate`` bytes/s from other devices.
+    A corner is a block of devices. On one or more axes, the block has only one position: on a line, the start of the
+    line. On the other axes, it has all positions. The corner has 1/n of the grid's devices. Its devices together
+    receive at most ``rate`` bytes/s from other devices.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -115,8 +116,8 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return the seconds of an all-to-all in which every chunk of data moves along one axis after another.
 
-    The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, each row of n devices
-    along an axis does an all-to-all of its own, on n/N of the ``array`` bytes.
+    The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, a row of n devices
+    along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
     """
     total = math.prod(side.size for side in torus)
     return max(

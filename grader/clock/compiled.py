@@ -21,14 +21,16 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: True to undo the compiler's fusion of matmuls with additions of received data. A fused matmul must wait
-            for the data, but in the program the matmul can run before the data arrives. With True, the timeline shows
-            the overlap that the order of the instructions would allow without the fusion.
+        apart: True to undo a fusion of the compiler, which makes one kernel of a matmul and the addition of received
+            data to the matmul's result. The kernel must wait for the data, but in the program the matmul can run before
+            the data arrives. With True, the timeline shows the overlap that the order of the instructions would allow
+            without the fusion.
 
     Raises:
         ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
             unknown.
-        Untimed: a loop's number of rounds is unknown, or a collective's group has only some devices of a mesh axis.
+        Untimed: a loop's number of rounds is unknown, or a collective's group leaves out some devices along a mesh
+            axis.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)
@@ -46,7 +48,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
     """Return the instructions in a new order.
 
-    If a matmul's kernel only adds received data to the matmul's result, the wait for the data comes after the matmul.
+    Some kernels compute a matmul and add received data to its result. If this addition is the only use of the data, the
+    instruction that waits for the data ("done") moves behind the kernel.
     """
     found: list[Instruction] = []
     for one in instructions:

@@ -6,10 +6,10 @@ Fusion follows rules that ignore cost. Each matmul, convolution, reduction, sort
 unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
 If only cheap operations use a matmul's result, these operations join the matmul. But they do not join if this would
 make the matmul wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an
-array filled with one number counts as cheap if one elementwise operation uses its result. A broadcast that only adds
-dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a collective, a loop, a barrier or
-the body's result uses the operation's value. It also becomes a kernel if more than ``MAX_FUSED`` operands are fused
-into it.
+array filled with one number counts as cheap if only one operation uses its result, and that operation is elementwise. A
+broadcast that only adds dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a
+collective, a loop, a barrier or the body's result uses the operation's value. It also becomes a kernel if more than
+``MAX_FUSED`` operands are fused into it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Unit:
     Attributes:
         at: the position of the unit's last operation in the body. Units are ordered by this position.
         root, inside: the unit's main operation, and the positions of all operations of the unit in the body.
-        reads, makes: the bytes that the unit reads of each input value, and its output values.
+        reads: for each input value, the number of its bytes that the unit reads.
+        makes: the unit's output values.
         bytes: bytes read and written, each value once.
         after: indices of the units that must end before this unit starts.
         dies: True for an array update that overwrites the old array, because no later operation uses the old array.
@@ -90,7 +91,7 @@ class Fused:
 
     Attributes:
         units: the units in program order, each after all units that it needs.
-        same: a map from each value that only renames or reshapes another value to this other value.
+        same: for each value that is only another value with a new name or shape, that other value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
@@ -165,7 +166,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True for an update of an array filled with one number, if one elementwise operation uses the result.
+        """Return True if ``i`` updates a one-number array, and only one elementwise operation uses the result.
 
         The clock counts no memory traffic for the array filled with one number.
         """
@@ -214,9 +215,10 @@ class Fused:
                 needs[i] |= needs[end]
 
     def _chain(self, value: int) -> list[int]:
-        """Return a chain of operations that has one result and contains all uses of ``value``; [] without such a chain.
+        """Return a chain of operations to fuse into the end of the matmul that makes ``value``; [] if there is none.
 
-        The chain is a single operation, or several elementwise operations, as in ``g - g * y * y``.
+        The chain has all operations that use ``value``, and only one result. It is a single operation, or several
+        elementwise operations, as in ``g - g * y * y``.
         """
         chain: list[int] = []
         left = {value}
@@ -242,7 +244,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of units' main operations that operation ``j`` needs, also through cheap operations."""
+        """Return positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):

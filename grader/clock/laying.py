@@ -173,7 +173,11 @@ class Laying:
         return dtype in EIGHT_BITS or (self.place.slice.chip.name == "7x" and dtype.startswith("float8"))
 
     def check(self, fused: Fused, unit: Unit) -> None:
-        """Raise Untimed if only the compiler decides how the devices share the work of this unit."""
+        """Raise Untimed if the program does not say which part of this unit's work each device does.
+
+        Then only the compiler knows the parts. Such units are layout changes at the start of a ``shard_map``, and most
+        operations that are outside ``shard_map`` or in a ``shard_map`` that is not manual over every axis.
+        """
         if unit.kind == "reshard":
             raise _untimed(
                 "an array enters shard_map with another layout than in_specs; the compiler moves it first, "

@@ -31,9 +31,9 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
     Args:
-        on_tpu: True to count memory as a TPU's compiler allocates it. The program's results then occupy memory from the
-            program's start, and the module ``stored`` determines the dtypes of values. The functions with which
-            exercises check memory pass False.
+        on_tpu: True to count memory as a TPU's compiler allocates it. The compiler gives results memory from the
+            program's start, and may store values in shorter dtypes (see ``clock/stored.py``).
+            ``expect_memory(by="program")`` passes False.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -102,7 +102,10 @@ def title(unit: Unit) -> str:
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of the results of a loop or conditional, which the memory of its body also includes."""
+    """Return the bytes of the results of a loop or conditional.
+
+    The memory of its body includes these bytes, so ``worst`` must not count them twice.
+    """
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -133,7 +136,7 @@ def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return a dict: each key is a result of the unit, its value is the earlier value whose buffer the result takes."""
+    """Return a map: result of the unit -> the earlier value whose buffer the result takes over."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -150,7 +153,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return a dict: each key is a result of the unit, its value is the operand that the result overwrites.
+    """Return a map: result of the unit -> the operand that the result overwrites.
 
     The operand has the result's size. The unit reads the operand element by element, and no later operation uses it.
     """

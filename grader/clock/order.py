@@ -50,7 +50,7 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """Return the pieces' start times in that one of five orders with the shortest step.
+    """Try five orders of the pieces, and return the start times for the order with the shortest step.
 
     If several orders are equally short, the program's own order wins.
 
@@ -66,10 +66,10 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
     1. Program order.
     2. First the collectives.
-    3. First the pieces that the longest chain of collectives waits for. In a chain, each collective needs the previous
-       collective.
-    4. As order 3, but if chains are equally long, first the piece that waits for the fewest collectives. For example,
-       at the end of a loop's round, a matmul runs before a sum that waits for a collective.
+    3. First the pieces on which the longest chain of collectives depends. In a chain, each collective needs the
+       previous collective.
+    4. As order 3, but if chains are equally long, first the piece that itself waits for the shortest chain of
+       collectives. For example, at the end of a loop's round, a matmul runs before a sum that waits for a collective.
     5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
        In this order, devices can send some gradients while they compute other gradients.
     """
@@ -137,7 +137,7 @@ class Busy:
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
     def edges(self, after: int, before: int) -> list[int]:
-        """Return the last ``MAX_EDGES`` starts and the last ``MAX_EDGES`` ends of the intervals between two times."""
+        """Return the intervals' starts and ends that lie between two times, at most the last ``MAX_EDGES`` of each."""
         found = []
         for edges in (self.starts, self.ends):
             first, end = bisect.bisect_right(edges, after), bisect.bisect_left(edges, before)
@@ -171,7 +171,11 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start, at most ``latest``, that overlaps with as much busy time as a start at ``now``."""
+    """Return the latest tried start of a collective at which the collective overlaps enough busy time.
+
+    Enough is as much as with the start ``now``. The tried starts are ``now``, ``latest``, and times between them at
+    which the collective starts or ends at a busy interval's start or end (at most ``MAX_EDGES`` of each kind).
+    """
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

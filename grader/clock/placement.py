@@ -107,8 +107,8 @@ class Placement:
     """The placement of a mesh's devices on the chips of a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
-            If a chip has several devices, the devices of a chip form the slice's last axis.
+        axes: for each mesh axis of more than one device, the indices (0, 1, ...) of the slice's axes that the mesh axis
+            covers. If a chip has several devices, the devices of a chip form the slice's last axis.
         hop: seconds of latency of one hop (one link of a route).
     """
 
@@ -197,9 +197,9 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         on: the slice, or its text "v5e:2x4".
         mesh: axis sizes. The product of the axis sizes is the number of the slice's chips, or of its devices if each
             chip has two.
-        axes: for each mesh axis, the slice's axes (0, 1, ...) that the mesh axis covers. If None, ``placed`` goes
-            through the mesh axes in order, and gives each mesh axis the first free axes whose sizes multiply to its
-            size, as few as possible.
+        axes: for each mesh axis, the indices (0, 1, ...) of the slice's axes that the mesh axis covers. If None, each
+            mesh axis in turn gets free axes of the slice whose sizes multiply to its size: as few as possible, and of
+            equally many the first. If the remaining mesh axes then do not fit, ``placed`` tries the next choice.
 
     Raises:
         ValueError: no whole axes of the slice have the sizes of the mesh's axes, or the given ``axes`` do not have

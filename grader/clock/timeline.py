@@ -21,8 +21,7 @@ class Span:
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
-        number: the number of the kernel or collective. A kernel or collective has one number in all rounds of a loop
-            and on all links.
+        number: the number of the kernel or collective. This number is equal in all rounds of a loop and on all links.
         line, file: the place in the learner's source, if known.
         bytes: for a collective, the size of its input on this device; for a kernel, the bytes that it reads and writes.
         flops: FLOPs of a matmul; 0 for all other spans.
@@ -74,8 +73,8 @@ class CollectiveTime:
         each: picoseconds of one run.
         hidden: picoseconds, over all runs, that overlap with kernels.
         exposed: picoseconds, over all runs, that overlap with no kernel.
-        after: the unit (kernel, collective, loop) that ends last of those the collective waits for ("dot_general, line
-            14"); "" if the collective waits for nothing.
+        after: of the units (kernels, collectives, loops) that the collective waits for, the unit that ends last, such
+            as "dot_general, line 14"; "" if the collective waits for no unit.
         before: the first unit that waits for the collective; "" if no unit waits for the collective.
     """
 
@@ -140,9 +139,10 @@ class Timeline:
     Attributes:
         chip: the chip's name in the hardware table.
         shape: chips along each axis of the slice, such as (2, 4).
-        axes: for every mesh axis of more than one device, the positions of the slice's axes that the mesh axis covers.
-        profile: the name of the clock's rule for which collectives overlap with compute ("ideal": all collectives). For
-            a compiled program, ``profile`` names the versions of the compiler's software.
+        axes: for every mesh axis of more than one device, the indices (0, 1, ...) of the slice's axes that the mesh
+            axis covers.
+        profile: the name of the rule that decides which collectives overlap with compute ("ideal": all of them). For a
+            compiled program, ``profile`` names the versions of the compiler's software.
         step: picoseconds from the start of the first unit to the end of the last unit.
         busy: picoseconds for which the core runs kernels. The rest of the step is ``idle``.
         products: picoseconds for which the core runs matmuls.
@@ -151,8 +151,8 @@ class Timeline:
         loops: the loops, with their numbers of rounds.
         collectives: the times of the program's collectives, in program order.
         critical: the numbers of the units on the critical path, in order. A unit in a loop is listed only once.
-        flops: FLOPs of matmuls in all rounds of loops. A matmul counts once, even if its precision needs several passes
-        of the matrix unit.
+        flops: FLOPs of all matmuls. A matmul in a loop counts once for each round. The count does not depend on the
+            precision, although some precisions need several passes of the matrix unit.
         memory: the peak of live memory if the units run as in this timeline.
     """
 
@@ -201,9 +201,9 @@ class Timeline:
     def gained(self, kind: str, work: int) -> float:
         """Return the time that the step saves by overlap, as a share (0 to 1) of the time that overlap could save.
 
-        A step without overlap takes ``work`` plus the time of the busiest link. The best step takes the longer of these
-        two times. Only the step's length decides the result. So the result is lower if kernels take longer than
-        ``work``, or if collectives of other kinds are exposed.
+        Without overlap, a step takes ``work`` plus the time for which collectives of this ``kind`` occupy their busiest
+        link. The best step takes the longer of these two times. Only the step's length decides the result. So the
+        result is lower if kernels take longer than ``work``, or if collectives of other kinds are exposed.
 
         Args:
             work: picoseconds that every right program needs for everything except collectives of this ``kind``.

@@ -1,4 +1,7 @@
-"""Budgets, which also store how much right and wrong programs need, and records of comparisons with a budget."""
+"""Budgets for amounts such as bytes, and records of comparisons with a budget.
+
+A budget also stores the amounts that right and wrong programs need.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ LEAST_RATIO = 1.5
 
 
 class Budget(float):
-    """A limit on an amount, such as bytes, that right programs keep and a wrong program exceeds.
+    """A limit on an amount, such as bytes. Right programs need at most this amount, and a wrong program needs more.
 
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of this amount;
-            else 0.
+        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is no step. See
+            ``between``.
     """
 
     right: float
@@ -49,9 +52,10 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         wrong: the least amount that the wrong program needs.
         styles: right programs that are written in other styles need at most ``styles * right``.
         at: the budget, if the exercise's statement names a number; None to use the mean.
-        unit: an amount, such as the time of one hop, if every program needs roughly a whole multiple of this amount;
-            else 0. A wrong program may need only one unit more than a right program. So the command ``verify`` requires
-            that the amount of each program differs from the budget by at least half a unit.
+        unit: the step by which amounts of programs differ: every program needs roughly a whole multiple of this unit,
+            such as the time of one hop. 0 if there is no step. A wrong program may need only one unit more than a right
+            program. So the command ``verify`` requires that the amount of each program differs from the budget by at
+            least half a unit.
 
     Raises:
         ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and
@@ -62,7 +66,7 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """A record that a check compared the amount that a program needs with a budget.
+    """A record of one comparison in a check: the amount that a program needs, and the budget.
 
     Attributes:
         word: the name of the function that made the comparison, such as "expect_memory".

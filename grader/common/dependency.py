@@ -1,9 +1,10 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
 An operation that uses any part of a value waits for the whole value. A *path* is one way through the program's branches
-and loops. For given values, the method ``may`` finds the operations that wait for the values on at least one path, and
-``must`` those that wait for the values on every path. A loop carries values from round to round, so a round waits for
-the previous round. With the argument ``within``, the methods follow only dependencies inside one round of a loop.
+and loops. The method ``may`` returns the operations that wait for given values on at least one path. The method
+``must`` returns the operations that wait for them on every path. A loop carries values from round to round, so a round
+waits for the previous round. With the argument ``within``, the methods follow only dependencies inside one round of a
+loop.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class OperationContext:
             branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
-        doubts: reasons why the operation may not run. For an operation in a branch, the reason is (number of the
-            conditional, number of the branch). For an operation in a loop that may have no rounds, the reason is
-            (number of the loop, 0).
+        doubts: reasons why it is not certain that the operation runs, as pairs of numbers. For a branch around the
+            operation, the pair is (number of the conditional, number of the branch). For a loop that perhaps has no
+            rounds, the pair is (number of the loop, 0).
     """
 
     op: Operation
@@ -291,9 +292,9 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return, for each value that a loop carries, whether it waits for ``values`` in every round on every path.
+        """Return, for each value that a loop carries, True if it waits for ``values`` in all rounds and on all paths.
 
-        The method also stores the result in ``waits``, for the arguments of the loop's condition and body.
+        The loop's condition and body get this value as an argument. The method also sets ``waits`` for these arguments.
         """
         condition, body = op.bodies
         found: list[bool] = []

@@ -19,7 +19,7 @@ from grader.wire.frames import wide
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
     """Describe wrong values, for example as ``; every value is 4 times the expected one``.
 
-    Return '' if no description that the grader knows is true.
+    Return '' if none of the grader's descriptions fits.
 
     The text reveals no expected value, only relations between the actual and the expected values.
 
@@ -116,7 +116,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return True if the sum of the shards of all devices along ``axis`` is what each of these devices should hold."""
+    """Return True if shards of devices along ``axis`` add up to the values that each of these devices should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)

@@ -23,10 +23,10 @@ AT_WORK = 60.0
 def file_name(name: str) -> str:
     """Return the file name, without suffix, for a student's name.
 
-    Different names have different file names. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Every
-    other byte of the name's UTF-8 becomes ``~`` and two hexadecimal digits, and so does a leading dot. If another page
-    of the class has this name (``RESERVED``, such as "index"), the first letter also becomes ``~`` and two hexadecimal
-    digits. A name that is too long becomes ``~~`` and its SHA-256.
+    Different names have different file names. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. All
+    remaining bytes of the name's UTF-8 become ``~`` and two hexadecimal digits. So do a leading dot, and the first
+    letter of "index", "Index" and other names in ``RESERVED``, which are names of pages about the whole class. A name
+    that is too long becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED

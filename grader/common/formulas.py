@@ -66,7 +66,10 @@ def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Return True if a formula can use ``name`` as a symbol. ``ast`` converts names to Unicode's NFKC form."""
+    """Return True if a formula can use ``name`` as a symbol.
+
+    A name that is not in Unicode's NFKC form cannot be a symbol, because ``ast`` converts names to this form.
+    """
     plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
     return plain and not keyword.iskeyword(name) and name not in FUNCTIONS
 

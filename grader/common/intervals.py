@@ -98,7 +98,8 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
     On a path, each conditional takes only one of its branches, so only parts in the taken branches add to the sum.
 
     Args:
-        parts: for each part, the branches around it, each as (conditional, branch, number of branches), and its amount.
+        parts: for each part, a pair (branches, amount). The branches are those around the part, outermost first; each
+            branch is (conditional, branch, number of branches).
     """
     found, cases = NOTHING, {}
     for path, value in parts:

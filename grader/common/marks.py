@@ -5,12 +5,12 @@ each entry that the value depends on. If the value depends on data that a permut
 value. The result of an operation gets the marks of all operands. But if the operation uses only a part of its operands,
 there are three cases:
 
-- If each device computes from constants and its device number which part to use, the result gets only that part's
-  marks.
+- If each device needs only constants and its device number to compute which part it uses, the result gets only that
+  part's marks.
 - If input data decides which one of several values is used, the result gets the marks of all these values.
-- In all other cases, the result gets the marks of all entries that the operation may use. If it may use only some of
-  an argument's entries, the result also gets the argument's *vague mark*, which says that the result may have too many
-  marks of this argument.
+- In all other cases, the result gets the marks of all entries that the operation can use. If perhaps it does not use
+  all of an argument's entries, the result also gets the argument's *vague mark*: the result perhaps has too many marks
+  of this argument.
 
 So a value may have too many marks, but never too few.
 """
@@ -53,8 +53,8 @@ def joined(marks: Iterable[int]) -> int:
 class Held:
     """A value's marks on each device.
 
-    ``numbers``: for each device, the integer that every element of the value equals; None if there is no such integer,
-    or if the integer is unknown.
+    ``numbers``: for each device, one integer that is the value of all elements; None if elements of a device differ or
+    are unknown.
     """
 
     marks: tuple[Marks, ...]
@@ -108,7 +108,7 @@ class MarkWalk:
         return [Held((marks,) * self.devices) for marks in each]
 
     def entries_in(self, marks: int, argument: int) -> tuple[int, bool]:
-        """Return, as bits, the entries of an argument that ``marks`` contains, and whether these entries are exact."""
+        """Return (an argument's entries in ``marks``, as bits; True if the value depends on exactly these entries)."""
         start, stop = self.first[argument : argument + 2]
         found, vague = marks >> start & (1 << stop - start) - 1, 1 << stop - start - 1
         return found & ~vague, not found & vague
@@ -118,7 +118,7 @@ class MarkWalk:
         return not marks >> self.first[-1] & 1
 
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
-        """Return, for each device, the mark (as bits) that stands for the device's part of the sent value ``number``.
+        """Return, for each device, the mark (as a bit) of its part of sent value ``number`` (see ``Sent``).
 
         If ``arrived`` is True, return the marks that stand for the data that each device receives from the permute.
         """
@@ -140,7 +140,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Add ``marks`` to the number of marks read or made. Raises UnknownError if this number exceeds MOST_MARKS."""
+        """Count ``marks`` more marks as read or made. Raises UnknownError if there are now more than MOST_MARKS."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError
@@ -288,8 +288,8 @@ class MarkWalk:
     def sharded(self, op: Operation, brought: list[Held]) -> Held:
         """Return the marks of each device's part of an array that ``shard_map`` cuts into parts.
 
-        If dimension 0 is not cut, each part has all entries. If the array was joined from equal parts before, and only
-        one mesh axis has more than one device, each device gets back the marks that its part had.
+        If dimension 0 is not cut, each part has all entries. If the parts have the shape of the parts from which the
+        array was joined, and only one mesh axis has several devices, each device gets back its old part with its marks.
         """
         whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
         before, held = self.parts.get(op.operands[0], ((), None))
@@ -365,7 +365,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Return ``marks`` with one more mark on each device, added to all entries. ``bits``: this mark for each device."""
+    """Return a value's marks with one more mark in every entry. ``bits``: for each device, the mark to add."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 
@@ -378,7 +378,7 @@ def _part(marks: Marks, start: int, stop: int) -> Marks:
 
 
 def _rows(marks: Sequence[Marks]) -> Marks:
-    """Return, for each entry (index of dimension 0), the marks of several values for this entry, joined."""
+    """Return, for each entry (index of dimension 0), the marks that it has in at least one of several values."""
     count = max(map(len, marks))
     return tuple(map(joined, zip(*(_spread(one, count) for one in marks), strict=True)))
 

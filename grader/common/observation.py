@@ -51,7 +51,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
 
-    ``on_chip``: each device's slices according to a TPU's compiler (it needs no TPU); None if the compiler did not run.
+    ``on_chip``: each device's slices as a TPU's compiler chose them (it runs without a TPU); None if it did not run.
 
     The judge fills in the following fields from the author's declaration (``Ask``), never from a learner's program:
         due: the dtype that the declaration requires of the array, or None; a check may require another dtype.
@@ -96,7 +96,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     @cached_property
     def spec(self) -> tuple | None:
-        """The PartitionSpec of this layout, without trailing None; None if no spec gives this layout."""
+        """The layout as a PartitionSpec, without None at the end; the property is None if no spec gives this layout."""
         return spec_of(self.laid, self.shape, self.mesh)
 
     @property
@@ -111,10 +111,10 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes along which two devices of a group differ. Checks of traffic along one axis count all bytes of
-            each collective whose ``axes`` contain this axis.
+        axes: mesh axes along which devices communicate: on each, two devices of a group have different positions.
+            Checks of traffic along one axis count all bytes of each collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
-        sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
+        sent: least and most bytes that a device sends in one execution, computed as if each group were a ring.
         rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds. See ``count``.
         line: line in the learner's source; None if the compiler added the collective.
         shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
@@ -198,11 +198,11 @@ class Observation:
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
         collectives: the program's collectives, in program order.
-        memory: peak temporary bytes per device, from the compiler, which counts every path.
+        memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
-        mapped: whether the program has a ``shard_map``, and outside the ``shard_map`` at most one operation for each
-            element of the program's arguments and results.
+        mapped: True if results depend on a ``shard_map``, and outside it the program does at most one operation on data
+            for each element of its arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
         elsewhere: outputs on devices that are not simulated. The first entry of ``elsewhere`` has the devices' default
@@ -210,11 +210,11 @@ class Observation:
             run on them, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
         measured: seconds per call on devices that are not simulated, one number per round of measurements; or the
             reason why there are no times.
-        compiled: the schedule that a TPU's compiler made (it needs no TPU), or the compiler's error as a Fault; None if
-            no such compiler ran.
+        compiled: the schedule that a TPU's compiler made (it runs without a TPU), or the compiler's error as a Fault;
+            None if no such compiler ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
-        poison: runs the program again to find the operations whose values affect a result; None if it is never run.
-        paired: whether this timed program equals, except for sizes, the program whose values are judged in its place.
+        poison: an object that runs the program again, to find operations that affect a result; None without such runs.
+        paired: True for a timed program that differs only in sizes from the small program that is judged in its place.
     """
 
     outputs: list[list[Sharded]]
@@ -325,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison with a budget. Return True if the amount is at most the budget, or if ``measuring``."""
+        """Record a comparison. Return True if the amount is within the budget, always True with ``measuring``."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 
@@ -348,7 +348,7 @@ class Seen:
 
         If ``dtype`` is given and a collective has inputs of several dtypes, the lower bound of its bytes becomes 0. If
         ``backward`` is given and a collective's pass is unknown, the lower bound of its rounds becomes 0. The copy's
-        FLOPs are those of the whole program, as upper bounds.
+        FLOPs are intervals from 0 to the whole program's.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("there is no forward or backward pass: the call asks for no gradients (wrt, cotangent)")

@@ -59,9 +59,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if it sends two pieces of data that depend on entries of one argument but have no
-    entry in common. Results of the program must depend on both pieces. The list is empty if the program is too long for
-    the analysis, or has a part that the analysis cannot track.
+    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of one argument,
+    with no entry in common. Results of the program must depend on both pieces. The list is empty if the program is too
+    long for the analysis, or has a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.
@@ -96,9 +96,10 @@ def _lanes(walk: MarkWalk) -> list[list[Sent]]:
 
 
 def _sources(walk: MarkWalk, before: Sent, sent: Sent) -> list[tuple[int, ...]]:
-    """Return, for each device, the devices on whose parts of ``before`` its part of ``sent`` depends.
+    """Return, for each device, the devices from which its part of ``sent`` comes.
 
-    A device's tuple is empty if its part depends on no such part, or if the parts are not known exactly.
+    The part depends on these devices' parts of ``before``. A device's tuple is empty if its part depends on no part of
+    ``before``, or if it is not known exactly on which parts.
     """
     bits = walk.bits(before.number)
     return [tuple(d for d, bit in enumerate(bits) if walk.exact_sources(m) and m & bit) for m in sent.marks]
@@ -128,13 +129,13 @@ class _Lane:
         return Pipeline(tuple(arguments), self.axes(), lines, (*ticks, *self.arrived(ticks[-1])))
 
     def entries(self, marks: int, argument: int) -> int | None:
-        """Return, as bits, the entries of an argument that ``marks`` contains; None if these entries are not exact."""
+        """Return, as bits, the entries of an argument that ``marks`` contains; None if they are not known exactly."""
         self.walk.counted(1)
         entries, exact = self.walk.entries_in(marks, argument)
         return entries if exact else None
 
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-        """Return whether two pieces of the sent data depend on known entries and have no entry in common.
+        """Return True if two pieces of the sent data depend on different known entries, with no entry in common.
 
         Data on which no result of the program depends is ignored.
 

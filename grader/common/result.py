@@ -1,4 +1,6 @@
-"""Results of checks and questions, and the Report of a submission, which all code that shows or exports results reads.
+"""Results of checks and questions, and the Report of a submission.
+
+All code that shows or exports results reads these classes.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path and no memory
 address. The only times in a report are submission times, in a course with a late policy. So reports on equal
@@ -78,8 +80,8 @@ class Result(BaseModel):
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
         where: the device, array index or source line where the check failed.
-        expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
-            questions is for the staff only.
+        expected, actual: plain JSON for the renderers. In results of hidden checks and of questions, only the staff may
+            see ``expected``.
         staff: text that only staff may read. If the check fails only on inputs drawn from the course's seed, the text
             is empty, because reports show nothing about those inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
@@ -119,8 +121,8 @@ class Result(BaseModel):
     def for_student(self) -> Result:
         """Return the result without staff text.
 
-        For a hidden check or a question, the copy also lacks the expected value, the pictures other than those of
-        actual values, and the rubric items for which the student got no points.
+        For a hidden check or a question, the copy also lacks the expected value and the rubric items for which the
+        student got no points. Of the pictures, the copy keeps only those of actual values.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})

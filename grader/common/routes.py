@@ -1,9 +1,10 @@
 """Routes of data from device to device: chains of permutes, where each permute sends the data that the previous sent.
 
-A route follows an array through operations that keep its size (including sums and loops), and through slices of a
-received array. If the array is written into a buffer, and a later operation reads the buffer at the same indices, the
-route continues. The grader must know these indices without running the program, but each device may compute them from
-its own number. A matmul or a concatenation ends a route, because the elements of its result have no single source.
+A route follows an array through loops, through elementwise operations (such as ``a + b``), reshapes and transposes, and
+through slices of a received array. If the array is written into a buffer, and a later operation reads the buffer at the
+same indices, the route continues. The grader must be able to compute these indices without running the program. They
+may depend on the device's number. A matmul or a concatenation ends a route, because the elements of its result have no
+single source.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Hop:
     Attributes:
         before: the route's previous hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: for each device, where the data that it has after this hop started: the number of a device; None for
-            zeros.
+        holds: after this hop, for each device, the device on which its data started; None if the data is zeros, as on a
+            device without a sender.
     """
 
     op: Operation
@@ -57,7 +58,7 @@ class Route:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
         holds: one item for the state before the first round and one for the state after each round. An item has, for
-            each device, the number of the device where its data started; None for zeros.
+            each device, the device on which its data started; None if the data is zeros.
     """
 
     axes: tuple[str, ...]
@@ -85,7 +86,8 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for every device, the number of the device from which the data of its part of the value came first.
+        sources: for every device, the device on which the data of its part of the value started; None if the data is
+            zeros.
         hop: the last permute (hop) that moved the value; None if no permute moved the value.
         writes: blocks that were written over the value, oldest first.
         mixed: True if data of unknown origin was written over the value.
@@ -228,7 +230,7 @@ class _RouteWalk:
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
 
     def standing(self, held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
-        """Return facts about a buffer's part at ``start`` on one device; None if the part is only partly in a block."""
+        """Return facts about a piece of a device's buffer; None if a block was written over only part of the piece."""
         assert start is not None
         for write in reversed(held.writes):
             self.counted(1)

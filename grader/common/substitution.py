@@ -27,8 +27,8 @@ class Substitution:
     """Convert a size in a program on small arrays to the size in the same program on large arrays.
 
     Attributes:
-        ratios: by prime number, large size / small size of the dimension or mesh axis that the prime identifies. A size
-            is multiplied by this ratio once for each time that the prime divides the size.
+        ratios: a map: prime number that identifies a dimension or mesh axis -> large size / small size of this
+            dimension or axis. A size is multiplied by this ratio once for each time that the prime divides the size.
     """
 
     ratios: Mapping[int, Fraction]

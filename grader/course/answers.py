@@ -12,7 +12,7 @@ from grader.judging.answers import kind_of, wanted
 
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
-    """Return the right answers to a student's questions, by name, in the form that a learner may write."""
+    """Return, for each question's name, the right answer for a student, as text that the student could write."""
     return {q.name: answer_by(q, q, course.params(q, student)) for q in exercise.questions.values()}
 
 

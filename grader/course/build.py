@@ -24,7 +24,7 @@ class Built:
     Attributes:
         changed: files that ``build`` wrote or removed.
         left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
-        saved: for each file that ``force`` replaced, the path below the course's folder to which the old file moved.
+        saved: for each edited file that ``build`` moved because of ``force``, its new path, below the course's folder.
         unusable: for each exercise that cannot be used, one line with the reason; the exercise's files stay unchanged.
     """
 

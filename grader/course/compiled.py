@@ -1,4 +1,4 @@
-"""Results of the TPU compiler for the course's own programs, as learners get them: numbers, and each program's digest.
+"""The learners' file with results of the TPU compiler: for each of the course's own programs, a digest and numbers.
 
 If a learner's program is identical to one of these programs, the grader can report its step time without a compiler.
 For any other program, it reports no step time.
@@ -42,10 +42,10 @@ class Compiled:
 
 
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
-    """Return the text of ``PUBLISHED``, the learners' file; '' if ``SHIPPED`` does not exist.
+    """Return the text of the learners' file (``PUBLISHED``), or '' if the authors' file (``SHIPPED``) does not exist.
 
-    ``SHIPPED`` is the authors' file with the compiler's schedules. ``PUBLISHED`` has one line for each program. Raises
-    ValueError if ``SHIPPED`` cannot be read.
+    The authors' file has the compiler's schedules. The learners' file has one line for each program. Raises ValueError
+    if the authors' file cannot be read.
     """
     path = root / SHIPPED
     if not path.is_file():

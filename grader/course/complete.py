@@ -24,7 +24,8 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
     Args:
         text: Python source that was made from the exercise.
-        kept: advice for the message: how an author marks a statement so that it is copied into the source.
+        kept: the end of the error message. It tells the author how to mark or move a statement so that it is copied
+            into the source.
     """
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)

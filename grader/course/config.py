@@ -60,7 +60,8 @@ class LatePolicy(Strict):
             end of these minutes.
         percent_per_day: the penalty for each begun late day, as a percentage of the points earned in the module.
         at_most_percent: the highest penalty, as a percentage of the points earned in the module.
-        free_days: late days that each student may use in the whole course, in the order of the deadlines.
+        free_days: late days without penalty for each student in the whole course. They are used in the order of the
+            modules' deadlines.
         trust: the times that decide whether a submission is late. ``record``: only times in the staff's
             ``submitted.csv``. ``file-dates``: also times in the submission (a stamp, a zip's times, a file's date),
             which students can set.

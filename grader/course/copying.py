@@ -31,7 +31,10 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Remove ``by`` spaces at the start of all lines but the first, unless this changes the expression's value."""
+    """Remove ``by`` spaces at the start of each line of an expression, except its first line.
+
+    Return ``text`` unchanged if this would change the expression's value, as in a string of several lines.
+    """
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
@@ -56,7 +59,7 @@ def reworded(part: Statement, text: str) -> Statement:
 
 
 def alone(part: Statement) -> Statement:
-    """Return an assignment without the other statements of its lines (``a = 1; b = 2``).
+    """Return an assignment without other statements on its lines: ``a = 1`` from ``a = 1; b = 2``.
 
     If the statement is not an assignment, return the statement unchanged.
     """

@@ -65,7 +65,10 @@ def _text(path: Path) -> str:
 
 
 def divided(document: str) -> tuple[str, str]:
-    """Return a statement's text above and below the line ``## Going further``; without this line, (text, '')."""
+    """Return the text above and the text below the line ``## Going further`` of an exercise's statement.
+
+    Without this line, return (``document``, '').
+    """
     found = re.search(rf"^{FURTHER}[ \t]*$", document, re.MULTILINE)
     return (document[: found.start()], document[found.end() :]) if found else (document, "")
 
@@ -162,7 +165,10 @@ def data_in(folder: Path) -> str:
 
 
 def _proofs(exercise: Exercise) -> int:
-    """Return the number of checks, misconceptions and alternatives: the items that a grading file may declare."""
+    """Return how many checks, misconceptions and alternatives (other right solutions) an exercise has.
+
+    A grading file may declare only these.
+    """
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 
