@@ -23,7 +23,7 @@ counts, not their sum.
 | `wraps` | bool | `True`: all axes are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(latency, bandwidth). In no case are the two times equal. On a ring the questions use the book's V
+**Model.** time = max(time by latency, time by bandwidth). In no case are the two equal. On a ring the questions use the book's V
 / W. Your function uses the exact rule, with (N − 1)/N.
 
 | | ring of N | line of N | several axes |

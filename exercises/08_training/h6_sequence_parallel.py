@@ -1,4 +1,4 @@
-"""# H6 Tensor parallelism with a cut sequence between blocks
+"""# H6 Tensor parallelism, with the sequence cut between blocks
 
 In H5 every device holds all of `x` between two blocks, and all devices compute the same norms. Here the same axis
 tp cuts the rows: `x[S_tp, D]`. A block gathers the rows just before its first matmul. The all-reduce after its

@@ -15,9 +15,9 @@ units.
 ```
 
 **Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then x ← x + MLP(norm(x)).
-Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. `norm`,
-`ROWS` and `PARAMS` are given. Write the function that `jax.shard_map` maps as a separate function: exercise M2 starts
-from it.
+Attention is causal (a position sees no later one), with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`.
+`norm`, `ROWS` and `PARAMS` are given. Write the function that `jax.shard_map` maps separately: exercise M2 starts from
+it.
 
 | | shape | layout |
 |---|---|---|

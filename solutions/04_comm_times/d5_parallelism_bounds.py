@@ -36,8 +36,8 @@ longer than arithmetic.
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds.** Each sets arithmetic time equal to communication time. FSDP alone is overlapped if B/X > α/MX, tensor
-parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), at X =
+**Bounds.** Each equates arithmetic and communication time. FSDP alone is overlapped if B/X > α/MX, tensor
+parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), with the best X =
 √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP

@@ -38,7 +38,7 @@ max).
 
 **Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). Over the scores of x0 only, the weights are (1/4, 3/4);
 over those of x1 only, (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2,
-H=5 on z=x=y=2 a device sends 1 · 3 · 1 · 7 numbers, 84 bytes.
+H=5 on z=x=y=2 a device sends (X−1) · B/Z · K/Y · (H + 2) = 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 ## Going further
 

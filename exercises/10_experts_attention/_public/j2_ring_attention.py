@@ -32,7 +32,7 @@ Device i has the T/N positions that begin at i · T/N. With `striped` it has eve
 | sent, with gradients | with gradients: K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | with gradients, cp=8: a device keeps no scores or weights of a finished round | |
 
-A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round. JAX
+Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round. JAX
 then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round
 the ring.
 

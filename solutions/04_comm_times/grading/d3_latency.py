@@ -110,7 +110,7 @@ def limit_one_long_axis(sizes, wraps, hop_time, **rest):
 @exercise.misconception(
     of=gather_and_limit,
     fails=[limit_tiny_ring, limit_tiny_line, limit_axes, limit_large],
-    breaks="time = max(latency, bandwidth)",
+    breaks="time = max(time by latency, time by bandwidth)",
 )
 def limit_summed(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """You added latency and bandwidth. A hop carries bytes during its latency: take the longer of the two."""

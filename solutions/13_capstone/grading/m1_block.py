@@ -390,7 +390,7 @@ def scaled_by_d(params, x, *, mesh):
     return mapped(lambda params, x: attended_with(over=params["qkv"].shape[-1])(params, x), mesh)(params, x)
 
 
-@exercise.misconception(fails=block_value, breaks="Attention is causal by positions in the text")
+@exercise.misconception(fails=block_value, breaks="a position sees no later one")
 def not_masked(params, x, *, mesh):
     """Your queries use the keys of later positions. Attention is causal: mask scores of positions after the query's."""
     return mapped(attended_with(weigh=lambda scores, seen: jax.nn.softmax(scores)), mesh)(params, x)
