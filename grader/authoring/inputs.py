@@ -22,9 +22,10 @@ from grader.wire.trees import leaves
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
 
-    Even sizes can hide mistakes. Timing calls (``exercise.timing``) get no problem, although their large sizes usually
-    are even: their programs never run, so no values are judged. Each timing call belongs to a small call, whose values
-    are judged. This small call gets no problem either if the task has another call that belongs to no timing call.
+    Timing calls (``exercise.timing``) usually have large, even sizes, which can hide mistakes. But they get no problem,
+    because their programs never run, so checks judge no values of them. Each timing call belongs to a small call, whose
+    values are judged. This small call gets no problem either if the task has another call that belongs to no timing
+    call.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}

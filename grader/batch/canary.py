@@ -1,9 +1,9 @@
 """The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
 The canary uses the grader, sandbox tier and workers that then grade the submissions. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) has a key for each solution that got full marks. A
-key is a digest of the course's content, the versions of all software that affects a verdict, the tier and the host. A
-solution is graded only if the file lacks its key. Grading takes a second or two for each module.
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers the solutions that got full marks. A
+solution is graded only if the file lacks its key ``key_of``: a digest of the course's content, the versions of all
+software that affects a verdict, the tier and the host. Grading takes a second or two for each module.
 """
 
 from __future__ import annotations
