@@ -22,9 +22,10 @@ from grader.wire.trees import leaves
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
 
-    Timing calls (``exercise.timing``) get no problem, because their sizes are large, and large sizes usually are even.
-    Each timing call belongs to a small call, whose values are judged. This small call gets no problem either if the
-    task has another call that belongs to no timing call.
+    Timing calls (``exercise.timing``) usually have large, even sizes, which can hide mistakes. But they get no problem,
+    because their programs never run, so checks judge no values of them. Each timing call belongs to a small call, whose
+    values are judged. This small call gets no problem either if the task has another call that belongs to no timing
+    call.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}
@@ -42,7 +43,9 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 def tame_dims(call: Call) -> Iterator[str]:
     """Yield a problem for each hidden dimension whose size could hide mistakes.
 
-    Each device holds one part of a sharded dimension. A hidden size can hide mistakes in three cases:
+    Each device holds one part of a sharded dimension. If the part's size is even, checks do not detect programs that
+    are wrong only for odd sizes, such as a program that cuts the part into halves. A hidden size can hide mistakes in
+    three cases:
 
     - On a mesh, a device's part has an even size with the hidden size, and an odd size with the public size.
     - On every mesh, a device's part has an even size with the hidden size.

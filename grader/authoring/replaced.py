@@ -84,7 +84,7 @@ def replaced_texts(
 def _cases(
     exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
 ) -> list[Answered]:
-    """Return the reference's answers to the cases with which the program ``other`` runs.
+    """Choose the cases (calls with sizes and a mesh) for the program ``other``. Return the reference's answers to them.
 
     A misconception runs with its first cases (see ``first_cases``), an alternative with all cases. If ``every`` is
     None, a misconception runs with all cases, too.

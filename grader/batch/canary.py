@@ -1,9 +1,9 @@
 """The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
 The canary uses the grader, sandbox tier and workers that then grade the submissions. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) has a key for each solution that got full marks. A
-key is a digest of the course's content, the versions of all software that affects a verdict, the tier and the host. A
-solution is graded only if the file lacks its key. Grading takes a second or two for each module.
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers the solutions that got full marks. A
+solution is graded only if the file lacks its key ``key_of``: a digest of the course's content, the versions of all
+software that affects a verdict, the tier and the host. Grading takes a second or two for each module.
 """
 
 from __future__ import annotations
@@ -171,12 +171,15 @@ def digest_of(value: object) -> str:
 
 
 def memory() -> Path:
-    """Return the path of the file with the keys of solutions that got full marks."""
+    """Return the path of the file that remembers which solutions got full marks.
+
+    The file has two keys for each of these solutions: the digests ``key_of`` and ``ran_key``.
+    """
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
 
 
 def remembered() -> list[str]:
-    """Return the keys of solutions that got full marks, oldest first; none if the file is missing or damaged."""
+    """Return the keys (digests) in the file ``memory``, oldest first; none if the file is missing or damaged."""
     try:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
@@ -187,7 +190,7 @@ def remembered() -> list[str]:
 
 
 def remember(keys: list[str]) -> None:
-    """Save the keys of the course's solutions that got full marks.
+    """Save the keys (digests) of solutions that got full marks to the file ``memory``, in place of its old keys.
 
     If two graders save keys at once, one grader's keys are lost. The next run then grades these solutions again.
     """

@@ -32,9 +32,10 @@ class Trials(Protocol):
     """One program and its runner, the worker that runs the program with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations of kind ``what`` with these numbers, one at a time. Return how much the results change.
+        """Replace the values of the operations of kind ``what`` with these numbers, one operation at a time.
 
-        The returned mapping is described in ``runner.poison.moved``. Raises WorkerDied.
+        Return how much the program's results change. The returned mapping is described in ``runner.poison.moved``.
+        Raises WorkerDied.
         """
         ...
 

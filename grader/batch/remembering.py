@@ -4,7 +4,7 @@
 |---|---|---|
 | ``TRACES`` | a source and all requests | the source's replies, notes and CPU seconds |
 | ``RUNS`` | a program, a request and its inputs | the runner's answer |
-| ``POISON`` | a run and a kind of operation | which of these operations matter |
+| ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
 
 ``Keys`` makes the keys. A key is SHA-256 over all that the value depends on: the column "key" of the table, the
@@ -149,7 +149,13 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """Which operations of one kind in a program change the results; a fault if running a changed program failed."""
+    """Which operations of one kind, such as matmuls, matter to a program's results (see ``batch.poison``).
+
+    Attributes:
+        each: for each operation of this kind, in program order, whether a result changes when the operation's values
+            are replaced; empty if there is a fault.
+        fault: the reason why the grader could not find out which operations matter, else None.
+    """
 
     each: Sequence[bool] = ()
     fault: Fault | None = None

@@ -161,9 +161,10 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change the operations with these numbers, one at a time, and return how much the results change.
+        """Replace the values of the operations of kind ``what`` with these numbers, one operation at a time.
 
-        Raises WorkerDied if the program's worker dies.
+        Return how much the program's results change (see ``runner.poison.moved``), or a fault if the submission has no
+        run time left. Raises WorkerDied if the program's worker dies.
         """
         if (over := self.cost.no_more_runs) is not None:
             return over

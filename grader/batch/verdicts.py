@@ -193,7 +193,7 @@ class References:
     def answered(
         self, exercise: Exercise, misconception: Misconception | None, plan: Sequence[Ask], workers: Workers
     ) -> list[Answered]:
-        """Return the answers of a misconception, or of the reference if ``misconception`` is None.
+        """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
 
         Args:
             plan: requests. Requests for the answer to a question and requests with hidden inputs are left out. For a
@@ -227,7 +227,7 @@ class References:
         return found.shown[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
-        """Keep known answers of a misconception, or of the reference (None), so that it need not run again."""
+        """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}

@@ -8,8 +8,8 @@ If only cheap operations use a matmul's result, these operations join the matmul
 make the matmul wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an
 array filled with one number counts as cheap if only one operation uses its result, and that operation is elementwise. A
 broadcast that only adds dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a
-collective, a loop, a barrier or the body's result uses the operation's value. It also becomes a kernel if more than
-``MAX_FUSED`` operands are fused into it.
+collective, a loop, a barrier or the body's result uses the operation's value. It also becomes a kernel if it and the
+cheap operations that would be fused into it have more than ``MAX_FUSED`` operands in total.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ELEMENTWISE = {
 """Operations in which each element of the result needs only the operands' elements at the same position."""
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Largest number of operands fused into one operation. Without a limit, work would grow with users times operands."""
+"""Most operands of a cheap operation and those fused into it. Without a limit, work grows with users times operands."""
 MAX_CHAIN = 8
 """Largest number of operations in one chain at the end of a matmul."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
@@ -183,7 +183,7 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of the cheap operations that become kernels because they would fuse too many operands."""
+        """Return positions of the cheap operations that become kernels because of ``MAX_FUSED``."""
         found: set[int] = set()
         inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):

@@ -30,9 +30,9 @@ class OperationContext:
             branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
-        doubts: reasons why it is not certain that the operation runs, as pairs of numbers. For a branch around the
-            operation, the pair is (number of the conditional, number of the branch). For a loop that perhaps has no
-            rounds, the pair is (number of the loop, 0).
+        doubts: the branches and loops around the operation that make it uncertain whether the operation runs. A branch
+            is a pair (number of the conditional, index of the branch in the conditional). A loop that perhaps has no
+            rounds is a pair (number of the loop, 0).
     """
 
     op: Operation

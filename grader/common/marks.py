@@ -197,11 +197,11 @@ class MarkWalk:
         return [self.union(brought)] * len(op.results)
 
     def union(self, brought: Sequence[Held]) -> Held:
-        """Return marks for a value that depends on all operands, but perhaps not on all entries of each operand."""
+        """Join the marks of all operands, for a value that depends on all of them, but perhaps not on all entries."""
         return self.each(lambda d: (joined(self.vague(held.marks[d]) for held in brought),))
 
     def some(self, brought: Sequence[Held]) -> Held:
-        """Return marks for a value that may depend on only some of the operands."""
+        """Join the marks of all operands, for a value that perhaps depends on only some of the operands."""
         return self.each(lambda d: (self.vague(part for held in brought for part in held.marks[d]),))
 
     def everywhere(self, op: Operation, brought: list[Held]) -> Held:

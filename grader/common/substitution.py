@@ -16,7 +16,7 @@ from fractions import Fraction
 
 
 class Ambiguous(ValueError):
-    """A dimension or an axis has no prime factor that identifies it.
+    """The prime factors of a size in the small call do not tell which dimension or mesh axis the size belongs to.
 
     The message names the dimension or axis, and a remedy.
     """
@@ -27,8 +27,9 @@ class Substitution:
     """Convert a size in a program on small arrays to the size in the same program on large arrays.
 
     Attributes:
-        ratios: a map: prime number that identifies a dimension or mesh axis -> large size / small size of this
-            dimension or axis. A size is multiplied by this ratio once for each time that the prime divides the size.
+        ratios: a map from a prime number, which identifies a dimension or mesh axis, to a ratio. For an axis, the ratio
+            is large size / small size. For a dimension, it is large size / the small size after the axes' ratios are
+            applied to it. A size is multiplied by a ratio once for each time that the prime divides the size.
     """
 
     ratios: Mapping[int, Fraction]
@@ -54,7 +55,10 @@ def substitution(
         small_mesh, large_mesh: sizes of mesh axes by name; both meshes have equal axis names.
 
     Raises:
-        Ambiguous: a dimension or an axis whose small and large sizes differ has no prime factor that identifies it.
+        Ambiguous: a small size does not identify its dimension or axis. If an axis has two sizes, the small size must
+            be a prime number that no other axis has. If the axes' ratios do not turn a dimension's small size into its
+            large size, the small size must have a prime factor that is larger than the number of devices and divides no
+            other dimension's small size.
     """
     axes = _of_axes(small_mesh, large_mesh)
     devices = math.prod(small_mesh.values())

@@ -43,11 +43,17 @@ def first_notes(notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Suggest the most similar name: ``; did you mean 'c3_contracting'?``; '' if no name is similar."""
+    """Return the end of an error message that suggests the most similar name; '' if no name is similar.
+
+    For example, the end is ``; did you mean 'c3_contracting'?``.
+    """
     meant = closest(name, names, 0.5)
     return f"; did you mean {meant!r}?" if meant else ""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Suggest the most similar name: ``; did you mean 'c3_contracting'?``; list all names if no name is similar."""
+    """Return the end of an error message that suggests the most similar name, as ``near`` does.
+
+    If no name is similar, the end lists all names: ``; there are a, b, c``.
+    """
     return near(name, names := list(names)) or f"; there are {', '.join(sorted(names))}"

@@ -65,7 +65,7 @@ class Call:
         timing: for a timing call, the TPU slice and the profile for which the grader computes the program's timeline.
             The program of a timing call never runs.
         timed: for a timing call, the small call (a call with small sizes) from which ``exercise.timing`` made it. The
-            program of the small call runs, so that checks can judge its values.
+            small call's program runs in place of the timing call's program, and checks judge the values of its results.
     """
 
     task: Task

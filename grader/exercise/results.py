@@ -41,8 +41,8 @@ class CallResult:
 
     Attributes:
         name: the array's name, such as ``grads['w1']``.
-        dtype: dtype of the argument leaf that corresponds to the array. If "", no leaf corresponds to the array, and
-            the grader uses the dtypes of all arguments.
+        dtype: the dtype that the array must have, which is the dtype of the argument leaf that corresponds to the
+            array. If "", no leaf corresponds to the array, and the array must have the dtype ``Call.dtype``.
         feeds: the argument leaf that the array replaces in the next step of a call, as an index into the list of the
             leaves of all arguments. None if the array replaces no leaf.
     """

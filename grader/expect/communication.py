@@ -76,8 +76,8 @@ def _record(
 ) -> None:
     """Record how often each collective runs: the largest number of runs on any path through conditionals.
 
-    If the largest number equals the budget, record the smallest number. So a recorded number differs from the budget
-    also if a collective runs too rarely on some path.
+    If the largest number equals the budget, record the smallest number of runs on any path. So the recorded number
+    differs from the budget also if a collective runs too rarely on some path.
     """
     for kind, budget in budgets.items():
         for names, count in budget.items():

@@ -113,7 +113,7 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
 def _candidates(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> tuple[list[_Candidate], Any]:
-    """Return all sources that were read, the best first, and a digest object over the bytes of their files."""
+    """Return all sources that were read, the lowest ``_rank`` first, and a digest object over their files' bytes."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ

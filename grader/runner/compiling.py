@@ -1,4 +1,7 @@
-"""Compile admitted programs for the devices of this process. No Python code of learners runs in this process."""
+"""Compile programs that the grader allows (see ``admission``) for the devices of this process.
+
+No Python code of learners runs in this process.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def on_phase(phase: str) -> None:
 
 
 class CannotRun(Exception):
-    """XLA refuses an admitted program or fails to run it. The message is for the learner."""
+    """XLA cannot compile or run a program that the grader allows. The message is for the learner."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,9 +57,13 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
     """Yield the values that depend directly on operand ``number`` of ``op``, which returns from a region.
 
-    In a function, they are results of its calls. In a loop's body, they are the values that the loop carries on. In a
-    branch or a ``shard_map``, the value is a result of the operation around the region. In any other region, such as a
-    loop's condition, they are all results of this operation and all arguments of its regions.
+    These values depend on the region:
+
+    - a function: result ``number`` of each call of the function
+    - a loop's body: the values that the loop carries at position ``number`` (see ``_carried``)
+    - a branch, a ``shard_map`` or a named computation: result ``number`` of the operation that has the region
+    - any other region, such as a loop's condition: all results of the operation that has the region, and all arguments
+      of this operation's regions
     """
     around = op.parent.operation
     if around.name == "func.func":

@@ -76,7 +76,8 @@ def mark(module: Any) -> None:
     """Write a number into the location of each collective. The compiler copies locations into the compiled program.
 
     Collectives without a number in the compiled program were added by the compiler, see ``hlo.added_by_compiler``.
-    Operations that are not collectives lose their locations, so that names in the source have no effect.
+    All operations lose the locations that they had before. So the compiled program's text, which the grader parses,
+    contains no names that come from locations in the learner's source.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()

@@ -121,7 +121,10 @@ def _split(text: str) -> Iterator[str]:
 
 
 def shapes(text: str) -> list[tuple[str, list[int]]]:
-    """Return element type and dimensions of each array in a shape."""
+    """Return the element type and dimensions of each array in the text of an HLO shape.
+
+    A shape is one array (``f32[2,8]{1,0}`` gives ``("f32", [2, 8])``) or a tuple of arrays.
+    """
     return [(n, [int(d) for d in dims.split(",") if d]) for n, dims in re.findall(r"(\w+)\[([\d,<=]*)\]", text)]
 
 
@@ -137,7 +140,7 @@ def dtype_name(element: str) -> str:
 
 
 def hlo_bytes(shape: str) -> int:
-    """Return the bytes of an HLO shape such as ``f32[16,24]``, or of all arrays in a tuple."""
+    """Return the bytes of the array with an HLO shape such as ``f32[16,24]``, or of all arrays in a tuple."""
     size = 0
     for name, dims in shapes(shape):
         digits = re.search(r"\d+", name)

@@ -176,7 +176,7 @@ def tell_states(asked: int, told: int) -> None:
 
 
 def share_asleep(pid: int) -> float:
-    """Return for which share of the time of this call, 0 to 1, a process slept, by the states of its threads.
+    """Return the share of this call's time (0 to 1) in which a process slept, judged by the states of its threads.
 
     Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. If all threads sleep,
     return 1 minus a quotient: the CPU time that the process used during this call, divided by the time that the call

@@ -60,7 +60,8 @@ def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
 def _points(exercise: Exercise, grade: Any) -> float | None:
     """Return the points that a person gave for a cell.
 
-    An extension's cells are worth 0 points, so the points that a person gives for them are extra credit.
+    An extension is an exercise whose points are a bonus. In nbgrader, its cells are worth 0 points. So a person enters
+    points for these cells as extra credit.
     """
     if grade is None:
         return None

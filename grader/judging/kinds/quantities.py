@@ -15,7 +15,7 @@ from grader.judging.units import COUNTED, DIMENSIONS, OF_DATA, ParsedAnswer, par
 EXACT = 1e-4
 """Relative tolerance to detect kB taken for KiB, small because (N + 1) / N may be near a power of 1.024."""
 PLAUSIBLE = 10.0
-"""The size of an answer is plausible if it differs from the right answer by less than this factor."""
+"""The size of a wrong answer is plausible if the answer is too large or too small by less than this factor."""
 COUNTS = range(1, 9)
 """Numbers that occur in many formulas, in addition to the numbers drawn for the question."""
 
@@ -102,9 +102,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.
 
-        A wrong answer may differ from the right one by a power of 1000, or by the factor between kB and KiB. The reason
-        names this factor only if it is no product or quotient of the question's numbers (see ``_of_the_question``). No
-        reason mentions a factor of 8, which may come from the bits in a byte, but also from 2·4 or an axis of size 8.
+        A wrong answer may differ from the right one by a power of 1000, or by a power of 1.024 (kB taken for KiB). The
+        reason names such a mistake in the unit only if a mistake in the formula is no likely cause. It is a likely
+        cause if a product or quotient of the question's numbers equals the factor (see ``_of_the_question``). No reason
+        mentions a factor of 8, which may come from the bits in a byte, but also from 2·4 or an axis of size 8.
         For plain numbers and numbers of tokens, which rarely have a wrong unit, no reason says whether the answer's
         size is plausible.
         """

@@ -1,4 +1,8 @@
-"""A compiled program on a terminal: facts, then the compiler's timeline above the clock's, on one time scale."""
+"""Print facts and two timelines of a compiled program on a terminal.
+
+The upper timeline shows the compiler's schedule. The lower timeline is the one that the course's clock predicts. Both
+timelines have one time scale.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from grader.wings.chip.on_chip import OnChip, differences, exposed_lines, facts
 
 
 def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> None:
-    """Print a heading, a line for every fact, both timelines if ``drawn``, and their differences."""
+    """Print a heading, a line for every fact, the available timelines if ``drawn``, and their differences."""
     paper = Paper(console)
     paper.line(paper.text(about.title, "bold"))
     if about.fault is not None:

@@ -38,7 +38,7 @@ class Group:
 
 
 def groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of students in all modules, the group with the most similar pair first."""
+    """Return the groups of students in all modules, sorted by their most similar pairs: the most similar first."""
     found = [group for module, of in compared.items() for group in _groups_of(module, of.pairs)]
     return sorted(found, key=lambda group: (-group.pairs[0].shared, group.module, group.students))
 
@@ -61,8 +61,9 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
     """Return up to ``most`` pairs of students, each as (module, pair).
 
-    First comes each group's most similar pair, then each group's second pair, and so on. After the pairs of groups come
-    pairs that are not unusually similar, the most similar pair first.
+    Unusually similar pairs come first. They connect students to groups (see ``Group``). The list has the most similar
+    pair of each group, then the second pair of each group, and so on. Pairs that are not unusually similar come last,
+    the most similar of them first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]
