@@ -59,7 +59,7 @@ def test_names_of_pages_are_links(site: Path) -> None:
 
 def test_an_empty_header_of_a_table_is_a_plain_cell(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
-    assert "<td></td>\n<th" in pages[site / "clock-pictures.html"]
+    assert "<td></td>\n<th" in pages[site / "where-time-goes.html"]
     assert [path for path, text in pages.items() if re.search(r"<th\b[^>]*></th>", text)] == []
 
 

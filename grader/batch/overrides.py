@@ -338,11 +338,7 @@ class Adjustments:
     def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
-        # Files that earn points were handed in, although they may look unchanged. Otherwise, code in a place where the
-        # grader does not look for changes would have no late penalty.
-        earning = {e.module for e in graded.exercises if e.earned > 0}
-        handed = self.times.get(graded.student, {})
-        now = {module: at for module, at in handed.items() if at.begun or module in earning}
+        now = self._handed_in(graded)
         if self.config is not None and (now or (old and old.hand_ins)):
             times = later_of(now, old.hand_ins if old else [], _same_work(graded, old))
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
@@ -351,6 +347,16 @@ class Adjustments:
             whole = whole.model_copy(update={"hand_ins": hand_ins})
         changed = bool(whole.hand_ins) or whole.exercises != graded.exercises
         return (with_sums(whole) if changed else graded), problems
+
+    def _handed_in(self, graded: Report) -> dict[str, Handed]:
+        """Return the submission time of each module that the student handed in.
+
+        Files that earn points were handed in, although they may look unchanged. Otherwise, code in a place where the
+        grader does not look for changes would have no late penalty.
+        """
+        earning = {e.module for e in graded.exercises if e.earned > 0}
+        times = self.times.get(graded.student, {})
+        return {module: at for module, at in times.items() if at.begun or module in earning}
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
