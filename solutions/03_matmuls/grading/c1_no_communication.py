@@ -8,7 +8,9 @@ from c1_no_communication import exercise, flops_per_device, local_flops, local_l
 from grader.exercise import Scenario
 
 
-@exercise.misconception(fails=[local_traffic, local_flops], breaks=["no collective", "at most 2·I·J·K / (X·Y) FLOPs"])
+@exercise.misconception(
+    fails=[local_traffic, local_flops], breaks=["no collective", "at most an equal share of the 2·I·J·K FLOPs"]
+)
 def gathered_without_need(a, b, *, mesh):
     """You gathered all columns of B and kept only your own columns of the result. Your columns of C need only your columns of B."""
 
