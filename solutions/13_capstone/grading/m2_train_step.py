@@ -290,10 +290,11 @@ def sizes_of(seen):
 @exercise.helper
 def due_over(seen, itemsize, gathers, reduces):
     """Return the bytes that a device sends over tp, over sp, and over dp and sp together, for the given counts of
-    gathers of K and all-reduces of rows, and one sum of parameters."""
+    gathers of K and all-reduces of rows, and one sum of parameters. Half of the all-reduces of rows are in the backward
+    pass, where a program may also sum a scale's gradient over tp."""
     rows, keys, _, parameters = sizes_of(seen)
     tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
-    over_tp = reduces * 2 * (tp - 1) / tp * (rows + seen.dims["D"])
+    over_tp = reduces * (tp - 1) / tp * (2 * rows + seen.dims["D"])
     return (itemsize * n for n in (over_tp, gathers * (sp - 1) * keys, 2 * (both - 1) / both * parameters))
 
 
