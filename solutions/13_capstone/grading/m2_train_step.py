@@ -694,7 +694,7 @@ def norms_of_all_parts_added(params, x, y, *, mesh):
     return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
 
 
-@exercise.misconception(fails=step_norm)
+@exercise.misconception(fails=[step_norm, step_params])
 def norms_of_devices_added(params, x, y, *, mesh):
     """You took a root on each device before the sum over tp. Add all squares first, and take one root."""
 
@@ -761,18 +761,6 @@ def types_off_in_a_mean(params, x, y, *, mesh):
         return jax.value_and_grad(loss_of)(params)
 
     return stepping(mesh, found, check_vma=False, loss_of=lambda loss: loss)(params, x, y)
-
-
-@exercise.misconception(form_of=types_off)
-def types_off_and_summed(params, x, y, *, mesh):
-    """With check_vma=False JAX sums no gradient over dp and sp, and the gradients of `before`, `between` and x are parts
-    along tp. Leave check_vma on."""
-
-    def found(params, x, y):
-        loss, grads = usual()(params, x, y)
-        return loss, jax.lax.psum(grads, ("dp", "sp"))
-
-    return stepping(mesh, found, check_vma=False)(params, x, y)
 
 
 @exercise.misconception(fails=step_params)
@@ -1192,7 +1180,7 @@ def gathered_over_tp(axis):
     return whole
 
 
-@exercise.misconception(fails=step_same, breaks="at most one more forward pass of matmuls")
+@exercise.misconception(fails=[step_same, step_traffic], breaks="at most one more forward pass of matmuls")
 def every_unit_everywhere(params, x, y, *, mesh):
     """You gathered parameters of the MLP over tp, so each device along tp repeats the work of the others. Each device
     uses its own units, and the results are summed over tp."""
