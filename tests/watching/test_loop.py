@@ -66,7 +66,7 @@ def test_watch_checks_saved_files_and_obeys_its_keys(clone: Path) -> None:
         file.write_text(stub.replace(EMPTY, "return (a @ b"))
         person.sees("SyntaxError: '(' was never closed", "0 of 5 pass")
         person.types("h")
-        person.sees("hint 1 for matmul_local: Which rows of A")
+        person.sees("hint 1 for matmul_local: Which row of A")
         person.types("hhh")
         shown = person.sees("hint 3 for matmul_local:", "that was the last hint for matmul_local")
         assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # only the first failure shows hints
