@@ -71,7 +71,7 @@ def test_predict_shows_the_programs_and_keeps_every_prediction(tmp_path: Path) -
     for numbers in (NUMBERS, ("alpha=1us", *NUMBERS[1:])):
         done = shardlings("predict", "l2", *numbers, "--work", str(tmp_path))
         assert done.returncode == 0 and "for 8 simulated devices" in done.stdout, done.stderr
-    assert "the file also has your prediction of" in done.stdout and "after a measurement" not in done.stdout
+    assert "the file also has your prediction from" in done.stdout and "after a measurement" not in done.stdout
     lines = (place / "l2_predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["alpha"] for line in lines] == [pytest.approx(2e-5), pytest.approx(1e-6)]
     trouble = shardlings("predict", "l2", "--work", str(tmp_path), XLA_FLAGS="--no_such_flag")
@@ -108,7 +108,7 @@ def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
 def test_a_prediction_is_about_the_devices_that_were_there(tmp_path: Path) -> None:
     work = ("--work", str(tmp_path))
     done = shardlings("predict", "l2", *NUMBERS, *work, XLA_FLAGS="--xla_force_host_platform_device_count=1")
-    assert "all_gather" not in done.stdout and "for 1 simulated device\n" in done.stdout
+    assert "all_gather" not in done.stdout and "your prediction for 1 simulated device is saved" in done.stdout
     assert "of these programs on 8 simulated devices: shardlings predict" in one_line(
         shardlings("profile", "l2", *work)
     )
