@@ -94,7 +94,7 @@ steps = exercise.call(
     # With few positions and a large D, the K and V that a program may gather again are smaller than the excess of a
     # needless sum, and rows are larger than K and V.
     dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
-    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 6, "d": 2, "F": 70},
+    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 2, "d": 3, "F": 70},
 )  # fmt: skip
 far_step = exercise.call(
     train_step, params=params(), x=rows, y=array("B", "T", "D", draw=far, spec=ROWS), meshes=[CUBE], returns=OUT,
@@ -110,7 +110,7 @@ slab = exercise.call(
 work = exercise.call(
     train_step, params=params(), x=rows, y=goal, meshes=[{"dp": 1, "tp": 1, "sp": 6}], returns=OUT,
     dims={"B": 2, "T": 24, "D": 20, "H": 4, "d": 11, "F": 6},
-    hidden_dims={"B": 3, "T": 36, "D": 30, "H": 3, "d": 13, "F": 8},
+    hidden_dims={"B": 3, "T": 42, "D": 30, "H": 5, "d": 13, "F": 9},
 )  # fmt: skip
 narrow = exercise.call(
     train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"),
