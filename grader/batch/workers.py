@@ -78,6 +78,7 @@ class Children:
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.
         - After the first timeout in a submission, a child that is idle for IDLE_SECONDS counts as timed out.
+        - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
