@@ -188,8 +188,8 @@ class Exercise(Asks):
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
             meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
-            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default, the grader goes through
-                the mesh axes in order, and uses the first free axes whose sizes multiply to the mesh axis's size.
+            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default, each mesh axis in turn
+                gets as few free axes of the slice as possible (see ``clock.placement.placed``).
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
