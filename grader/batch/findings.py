@@ -81,7 +81,7 @@ class Replies:
     Attributes:
         each: one reply for each request, in the order of the requests.
         notes: errors that occurred while the source was loaded.
-        cpu: CPU seconds of the processes that ran the source.
+        cpu: CPU seconds and idle seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
         source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
             from ``InProcess``.

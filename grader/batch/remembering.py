@@ -2,7 +2,7 @@
 
 | kind | key | value |
 |---|---|---|
-| ``TRACES`` | a source and all requests | the source's replies, notes and CPU seconds |
+| ``TRACES`` | a source and all requests | the source's replies, its CPU seconds and the names of its files |
 | ``RUNS`` | a program, a request and its inputs | the runner's answer |
 | ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |

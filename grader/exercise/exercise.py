@@ -193,7 +193,7 @@ class Exercise(Asks):
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
-            AuthorError: a dimension has another size for timing, but its size in ``call`` lacks such a prime factor.
+            AuthorError: the size of a dimension changes, but lacks such a prime factor; or an argument is invalid.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 

@@ -32,7 +32,7 @@ SECRET_RUNS = 2
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One request to a submission, with inputs that only the runner and the judge see.
+    """One request to a submission, with its inputs. Only the runner and the judge see the inputs of a call.
 
     Attributes:
         of: the call, cases or question to answer.

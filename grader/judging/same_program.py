@@ -57,8 +57,8 @@ class _Matching:
     Attributes:
         sizes: the substitution. It turns a size in the small program into the size in the large one.
         sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
-        follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
-            results of earlier slices, concatenations, windows or collectives.
+        follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
+            Substitution need not convert these pairs exactly (see ``fits``).
     """
 
     small: Operations
