@@ -1,8 +1,8 @@
 """Interfaces to real devices, to compilers for chips that this machine lacks, and to other machines that grade.
 
 The packages in ``wings`` implement these interfaces. Real devices and other machines do not change the facts that the
-grader reads from a program, such as its collectives. A compiler adds two facts from its schedule: how results are laid
-out on the chips, and which collectives the compiler inserted.
+grader reads from a program, such as its collectives. A compiler adds its schedule to these facts. Two facts then come
+from the schedule: how results are laid out on the chips, and which collectives the compiler inserted.
 """
 
 from __future__ import annotations

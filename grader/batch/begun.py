@@ -22,7 +22,7 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
     """Return the error for a submission that has no file for ``asked``.
 
-    The error also lists the files of the submission that the grader did not read.
+    The error also has the submission's notes, such as the names of files that the grader did not read.
 
     Args:
         asked: the exercise or module that the user named.

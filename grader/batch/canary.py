@@ -2,8 +2,9 @@
 
 The canary uses the grader, sandbox tier and workers that then grade the submissions. The file
 ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers the solutions that got full marks. A
-solution is graded only if the file lacks its key ``key_of``: a digest of the course's content, the versions of all
-software that affects a verdict, the tier and the host. Grading takes a second or two for each module.
+solution is graded only if the file lacks its key. The key (``key_of``) is a digest of the course's content, the
+versions of all software that affects a verdict, the tier, the host and the devices. Grading takes a second or two for
+each module.
 """
 
 from __future__ import annotations

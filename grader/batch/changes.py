@@ -97,7 +97,8 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 def _as_it_stood(old: Report, new: Report) -> Report:
     """Return the old report, plus the new report's exercises and late penalties that are graded for the first time.
 
-    A comparison of the returned report with the new report shows no change for these exercises and penalties.
+    A comparison of the returned report with the new report shows no change for these exercises and penalties. If the
+    old report does not say which exercises are a bonus, the flags of the new report replace those of the old one.
     """
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]

@@ -2,8 +2,9 @@
 
 A file that exceeds a limit is refused and not graded, and the report says why. For example, the grader refuses a .zip
 file that has too many files, or a notebook that is nested too deeply. Such a file never counts as a fault of the
-grader. After a large submission the grader starts a new process, so that the next submission can use all memory up to
-the limit.
+grader. There is one exception: if only the facts about a file's syntax need too much memory, the file is graded without
+these facts (``facts.look``). After a large submission the grader starts a new process, so that the next submission can
+use all memory up to the limit.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier (kind of sandbox) for the requested isolation, or ``none`` if no sandbox works on this machine.
+    """Return the tier (kind of sandbox) for the requested isolation, or ``none`` if it does not work on this machine.
 
     The tier ``none`` limits time and memory, but isolates nothing.
     """

@@ -7,7 +7,7 @@ The tables of the database:
 - ``made``: new reports, which do not count for the grade yet; the end of a run moves them into ``report``
 - ``change``: the history of changed scores
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
-- ``roster``: the contents of the roster file that a command used last, of those that have a column ``id``
+- ``roster``: the contents of the last roster file with a column ``id`` that a command used
 - ``person``: students' names and sections from the roster; ``shown`` is 1 once the pages show them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed

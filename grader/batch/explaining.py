@@ -45,7 +45,8 @@ MAX_DATA = 64 << 20  # Bytes. A call whose arguments have more bytes in total is
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
     """Return (exercise, None) if ``name`` is an exercise, or (exercise, task) if ``name`` is a task of the exercise.
 
-    Any unique prefix of a name works. Raises CourseError if ``name`` is a prefix of no name or of several names.
+    Any unique prefix of a name works. Raises CourseError if ``name`` is a prefix of no name or of several names, or if
+    it is a module with several exercises.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:

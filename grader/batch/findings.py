@@ -31,8 +31,8 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-# Limits of a nested answer: its levels, the parts of one level, and the characters of a key. Each level of the answer
-# takes three levels of JSON.
+# Limits of the JSON of an answer with parts: its nesting levels, the entries of one list or object, and the characters
+# of a key. A dict in the answer takes three levels of JSON.
 MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # Errors that Python can raise while the grader reads an answer of the wrong form.
@@ -52,7 +52,7 @@ class Reply:
     Attributes:
         fault: the error or limit that stopped the learner's code; None for an answer.
         body: plain values, as the learner's process sent them.
-        program: the traced program as MLIR bytecode; None if the request was not for a program, or for a fault.
+        program: the traced program as MLIR bytecode; None if there is a fault, or if the request was not for a program.
     """
 
     fault: Fault | None = None
@@ -81,9 +81,10 @@ class Replies:
     Attributes:
         each: one reply for each request, in the order of the requests.
         notes: errors that occurred while the source was loaded.
-        cpu: CPU seconds of the processes that ran the source.
+        cpu: CPU seconds and idle seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
-        source: the source, if this run of the grader traced it; None for replies from the cache.
+        source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
+            from ``InProcess``.
         hung: how many exercises of the submission have reached a time limit so far, including those of this source.
     """
 
@@ -211,7 +212,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
 
 def load_notes(faults: Any) -> list[str]:
-    """Return one line for each error that occurred while the source was loaded."""
+    """Return one line for each error that occurred while the source was loaded, but at most five lines."""
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
@@ -280,7 +281,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
-        before: the observation of this program on other inputs, whose facts about the program are reused; None in the
+        before: the observation of this program on other inputs; its facts about the program are reused. None in the
             program's first run.
     """
     header = ran.header

@@ -20,9 +20,10 @@ def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     Each point from ``points_of`` has one value for each variable of the formula. The returned finding has the formula's
     value at each of these points.
 
-    ``finding`` is returned unchanged if it is a fault, or if ``ask`` is not a question whose answer is a formula. The
-    answer comes from a learner's process and may have any form. If the answer is neither a text nor empty, the returned
-    finding has a message in place of the values.
+    ``finding`` is returned unchanged if it is a fault, if the answer is empty, or if ``ask`` is not a question whose
+    answer is a formula. The answer comes from a learner's process and may have any form. If it is no text, or no
+    formula that can be evaluated, the returned finding has a message in place of the values. If the grader fails, a
+    fault is returned.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
     if not isinstance(answer, Formula) or not isinstance(finding, list):

@@ -33,7 +33,8 @@ def stated_in(
 
     Raises CourseError as ``read_stated`` does.
 
-    The function skips a ``submitted.csv`` in a student's folder, because the student could have written this file.
+    The function skips a ``submitted.csv`` that is a link or is in a student's folder, because the student could have
+    written this file.
 
     Args:
         paths: the folders that the staff named.

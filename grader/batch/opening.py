@@ -84,7 +84,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file, which has the name of the student.
+    """Return the report in a file that is named after the student.
 
     Return None if the file has no complete report, or the report of a student with another name.
     """

@@ -120,7 +120,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 
 
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
-    """Return (the report with the points that a person gave, a line for each override that a person must check again).
+    """Return (the report with the points that a person gave, a line for each override that needs review).
 
     The sums of the returned report are outdated, so the caller must recompute them (``with_sums``).
 

@@ -32,10 +32,13 @@ class Trials(Protocol):
     """One program and its runner, the worker that runs the program with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of the operations of kind ``what`` with these numbers, one operation at a time.
+        """Replace the values of some operations of the kind ``what``, one operation at a time.
 
         Return how much the program's results change. The returned mapping is described in ``runner.poison.moved``.
         Raises WorkerDied.
+
+        Args:
+            numbers: the numbers of these operations.
         """
         ...
 

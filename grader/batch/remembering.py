@@ -2,7 +2,7 @@
 
 | kind | key | value |
 |---|---|---|
-| ``TRACES`` | a source and all requests | the source's replies, notes and CPU seconds |
+| ``TRACES`` | a source and all requests | the source's replies, its CPU seconds and the names of its files |
 | ``RUNS`` | a program, a request and its inputs | the runner's answer |
 | ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
@@ -139,7 +139,8 @@ class Checked(BaseModel, frozen=True):
     The points are not multiplied by the exercise's weight yet.
 
     Attributes:
-        lasting: True if the results did not depend on a time limit or a memory limit.
+        lasting: True if a new run would give equal results. A result may differ in a new run if it comes from a fault
+            that reports a limit, a signal or an error of the machine.
     """
 
     results: list[Result]
@@ -189,8 +190,9 @@ class Kind(Generic[T]):
     """One kind of value in the cache, such as ``RUNS``.
 
     Attributes:
-        pack: a function that returns the value as bytes; None if a fresh run could give a different value.
-        unpack: a function that returns the value; None if the cache has dropped a part of the value.
+        pack: a function that returns the value as bytes; None if the cache must not keep the value, for example because
+            a fresh run could give a different value.
+        unpack: a function that returns the value; None if a part of the value is missing in the cache or unreadable.
         size: a function that estimates the size of a value in memory.
         most: limit on the sum of the sizes of all values in memory.
     """

@@ -1,4 +1,4 @@
-"""Workers that run programs. A program that hangs, because its devices wait for each other, delays no other program."""
+"""Workers that run programs. If a program hangs, because its devices wait for each other, others get a new worker."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Runner:
     def run(self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext) -> tuple[dict, list[bytes]]:
         """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
 
-        If there is a compiler, the entry ``compiled`` of the header is the compiler's answer.
+        If there is a compiler and the program ran, the header has the entry ``compiled``: the compiler's answer, and
+        the name of its slice.
         """
         header, shards = self.run_or_try_again(request, program, ask, asleep)
         return with_compiled(self.compiler, header, request, program, ask), shards
@@ -128,7 +129,7 @@ def with_compiled(
 ) -> dict[str, Any]:
     """Return ``header``, a program's facts, with the compiler's answer added.
 
-    If the program did not run, add nothing.
+    If the program did not run, or if the compiler has no answer, add nothing.
     """
     if compiler is None or "fault" in header or "broken" in header:
         return header

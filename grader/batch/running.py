@@ -95,8 +95,8 @@ class Runs:
         """Return the finding (observation, outcomes or fault) for one request, made from the reply to this request.
 
         Args:
-            before: the observation of this program on other inputs, whose facts about the program are reused; None in
-                the program's first run.
+            before: the observation of this program on other inputs; its facts about the program are reused. None in the
+                program's first run.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
@@ -110,7 +110,7 @@ class Runs:
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
         """Run a program, unless the store (the cache) has its result.
 
-        If the worker dies, return a fault of the program.
+        If the worker dies twice, return a fault (see ``run_fault``).
         """
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
@@ -128,7 +128,8 @@ class Runs:
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
         """Run the program also on devices that are not simulated, if there are any.
 
-        Return the observation ``seen`` with the results from these devices added.
+        Return the observation ``seen`` with the results from these devices added. If ``devices.times`` is True, the
+        measured times are added, too.
         """
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
@@ -161,10 +162,13 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of the operations of kind ``what`` with these numbers, one operation at a time.
+        """Replace the values of some operations of the kind ``what``, one operation at a time.
 
         Return how much the program's results change (see ``runner.poison.moved``), or a fault if the submission has no
         run time left. Raises WorkerDied if the program's worker dies.
+
+        Args:
+            numbers: the numbers of these operations.
         """
         if (over := self.cost.no_more_runs) is not None:
             return over

@@ -28,7 +28,7 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # All files in a zip get this date, so that equal files make equal zips.
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # The date of all files in a zip, so that equal contents make equal zips.
 ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # Shared accounts.
 
 

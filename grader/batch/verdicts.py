@@ -170,9 +170,8 @@ class ProgramFindings:
     Attributes:
         lock: the lock that a thread takes to add findings.
         findings: findings by the key of the request (``Ask.same``).
-        shown: only for a misconception: the findings of a submission that has the misconception in one task and right
-            solutions in all others, for each tuple of requests. The key is the tuple of the requests' keys
-            (``Ask.same``).
+        shown: only for a misconception. A key is a tuple of requests' keys (``Ask.same``). The value has the findings
+            for these requests of a submission with the misconception in one task and right solutions in all others.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)

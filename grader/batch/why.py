@@ -1,6 +1,6 @@
 """Appeals: judge one check of one submission again from scratch, and compare the result with the report on file.
 
-The check runs in fresh workers and without the cache. If the verdict changed, results of this submission are never
+The check runs in fresh workers and without the cache. If the verdict changed, results of the exercise's file are never
 cached again. The output contains hidden data, so only the staff may see the output.
 """
 
@@ -36,7 +36,7 @@ class Why:
     Attributes:
         result: the new verdict.
         kept: the verdict in the report on file; None if no report has this check.
-        lines: the grader's requests and what it found for them, run by run, as lines of text.
+        lines: lines of text with the grader's requests, what it found for them run by run, and overrides.
         differs: one line for each difference from the report on file.
         page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """

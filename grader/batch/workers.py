@@ -52,7 +52,7 @@ class Children:
     Args:
         tracer: the worker that starts the children.
         asks: all requests to the source. Requests with hidden inputs come last.
-        seconds: CPU time that is left for all children.
+        seconds: seconds that are left for all children: CPU seconds and idle seconds together.
         hung: how many exercises of the submission have reached a time limit in a child so far.
         asleep: a function that returns a context manager. It is entered when a child first sleeps, and left when this
             child ends.
@@ -78,6 +78,7 @@ class Children:
         - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
           the source runs. If it happens in a function, no further function of the exercise runs.
         - After the first timeout in a submission, a child that is idle for IDLE_SECONDS counts as timed out.
+        - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -219,7 +220,7 @@ class Workers:
 
         Args:
             asks: the requests. Requests with hidden inputs come last.
-            seconds: CPU time that the children may take.
+            seconds: seconds that the children may take: CPU seconds and idle seconds together.
             hung: how many exercises of the submission have reached a time limit in a child so far.
         """
         return Children(self.tracer, self.limits, source, asks, seconds, hung, self.asleep).answer()
@@ -260,8 +261,8 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
 SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
 AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
 SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
-# Limit of the spare sets for each submission that is graded in parallel, because the limit on wall time allows about 10
-# busy processes for a core.
+# Limit of the spare sets for each submission that is graded in parallel. The limit on wall time (``backstop``) allows
+# about 10 busy processes for a core, so this limit is smaller.
 SPARE_EACH = 6
 
 T = TypeVar("T")

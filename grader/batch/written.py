@@ -23,7 +23,10 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a report folder. Without ``anew``, leave out pages that are up to date."""
+    """Write all files of a report folder. Without ``anew``, leave out pages that are up to date.
+
+    Raises CourseError if the database records no run.
+    """
     found = database.last_run()
     if found is None:
         raise CourseError(f"{folder} has no summary by this version of shardlings; run shardlings grade again")
