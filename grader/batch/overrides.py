@@ -1,7 +1,6 @@
 """Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-A report keeps the grader's own verdicts (``as_graded``). People write points into ``OUT/overrides.yaml``, and every
-regrade applies that file again:
+People write points into ``OUT/overrides.yaml``, and every regrade applies that file again:
 
     overrides:
       - student: alice
@@ -12,9 +11,8 @@ regrade applies that file again:
 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-The grader reports an entry for review if the grader's own points have changed since a person wrote the entry. So an
-entry may record the grader's points at the time of the override, as ``graded: 0``. If an entry has no ``graded``, the
-report records the grader's points when the grader first uses the entry.
+If the grader's own points change after a person wrote an entry, a person must review the entry. For this, the report
+records the grader's points when the grader first uses the entry. An entry may also state them, as ``graded: 0``.
 """
 
 from __future__ import annotations
@@ -107,10 +105,7 @@ class Overrides(Strict):
 
 
 def read_overrides(folder: Path) -> tuple[Override, ...]:
-    """Return the overrides of a report folder; () if it has no file of overrides.
-
-    Raises CourseError if the file is invalid. The message names the invalid line.
-    """
+    """Return the overrides of a report folder; () without the file. Raises CourseError for an invalid file."""
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
@@ -171,7 +166,7 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """Return the report as the grader made it: without points given by hand and without penalties."""
+    """Return the report without points given by hand and without penalties."""
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
         return report
     exercises = [_exercise_as_graded(e) for e in report.exercises]
@@ -200,11 +195,7 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
 
 
 def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with the full names of its exercise and check.
-
-    In ``overrides.yaml``, a name may be shortened to a unique prefix. Raises CourseError if a name is unknown or
-    ambiguous.
-    """
+    """Return the override with full names. Raises CourseError if a name is unknown or ambiguous."""
     _, slash, check = one.check.partition("/")
     exercise = only_one(one.exercise, list(exercises), "exercise")
     names = [result.name for result in exercises[exercise].results]
@@ -241,14 +232,10 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
     """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
-    The record has two numbers of points: those that the grader gives now, and those that the grader gave when it first
-    used the override.
-
-    If ``by`` or ``reason`` changes, the override counts as used for the first time again. If the override has a field
-    ``graded``, the points in this field replace the second number.
+    The record has the points that the grader gives now (``graded``), and those that it gave when it first used the
+    override. A changed ``by`` or ``reason`` makes a new override.
 
     Args:
-        graded: the points that the grader gives now.
         before: the record of this override in the stored report, if there is one.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
@@ -289,7 +276,7 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Return no extra time, for any student. This function is the default of the field ``Adjustments.extension``."""
+    """Return no extra time. This function is the default of the field ``Adjustments.extension``."""
     return {}
 
 
@@ -300,7 +287,7 @@ class Adjustments:
     Attributes:
         config: the course's configuration, with the late policy and deadlines; None for no late penalties.
         overrides: the overrides of all students.
-        extension: a function that returns the extra time of a student, by module.
+        extension: returns the extra time of a student, by module.
         times: submission times of this run, by student and module.
         problems: (student, reason) for each override that needs review; complete after ``end``.
     """
@@ -315,7 +302,6 @@ class Adjustments:
         """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``.
 
         Args:
-            graded: the grader's report.
             old: the student's stored report.
         """
         return self._adjusted(graded, old)[0]
@@ -327,11 +313,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Add the overrides of unknown students to ``problems``. Call this after ``settle`` has processed all reports.
-
-        Args:
-            students: all students with a report.
-        """
+        """Add the overrides of unknown students to ``problems``. Call this after ``settle`` for all reports."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
@@ -360,9 +342,9 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with each exercise's bonus flag (``extension``) set to the flag's present value in the course.
+    """Return the report with each exercise marked as extra credit (``extension``) if the course now says so.
 
-    Reports of old versions of the grader do not say which exercises are bonus exercises.
+    Reports of old versions of the grader do not have this mark.
     """
     if course is None:
         return report
