@@ -296,7 +296,7 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return the last run's summary, suspicious answers and students without a report, as JSON; None without a run."""
+        """Return JSON texts about the last run (summary, suspicious answers, students without a report), or None."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:

@@ -43,7 +43,7 @@ def only_problems(quiet: bool) -> Iterator[None]:
 
 
 def tell(what: str, text: object) -> None:
-    """Print ``what``, a colon and ``text`` as one line on stderr. Results, in contrast, go to stdout."""
+    """Print ``what``, a colon and ``text`` as one line on stderr."""
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
@@ -76,10 +76,9 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        total: how often the function will be called until the work is done.
+        total: how many calls finish the work.
         what: the text before the bar.
-        quiet: True to show nothing.
-        console: where the caller prints results while the bar is shown. The bar stays below the results.
+        console: the console on which the caller prints results while the bar is shown. The bar stays below them.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -99,10 +98,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 
 
 def _progress_lines(total: int, what: str) -> Callable[[str], None]:
-    """Return a function to call after each finished item.
-
-    The function prints the remaining time, at most once in ``EVERY`` seconds.
-    """
+    """Return a function to call after each item. It prints the time left, at most once in ``EVERY`` seconds."""
     began = printed = monotonic()
     done = 0
 

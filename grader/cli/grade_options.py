@@ -33,9 +33,8 @@ class GradeOptions:
         remember: True to use the cache.
         roster: the file that lists the students of the class.
         backend, processes: the devices that programs run on in addition to the simulated devices.
-        elsewhere: an object that grades submissions on other machines; None to grade on this machine.
+        elsewhere: grades submissions on other machines; None to grade on this machine.
         course: the course's file or folder.
-        as_json: True to print JSON.
         quiet: True to print only problems and the summary line.
         verbose: True to print a line for each graded submission.
     """
