@@ -91,6 +91,6 @@ def stuck(found: Sequence[list[list[Sharded]]]) -> str:
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
     """Return copies of the simulated devices' results with shapes and layouts, but without values.
 
-    Reading a value of a copy raises NotHere with the text ``why``.
+    Reading a value of a copy raises NotHere with the reason ``why``.
     """
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

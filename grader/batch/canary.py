@@ -57,14 +57,10 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    Each solution is traced and run without the cache. Answers may come from the cache only if the key ``ran_key`` is
-    unchanged since the solution got full marks.
+    Each solution is traced and run without the cache. Answers may come from the cache only if the digest ``ran_key`` is
+    unchanged since the solution got full marks. ``step`` is called with the name of each finished exercise.
 
-    Args:
-        step: called with the name of each finished exercise.
-
-    Raises:
-        CanaryFailed: a solution does not get full marks.
+    Raises CanaryFailed if a solution does not get full marks.
     """
     left = unproved(grader, names)
     if not left:
@@ -77,9 +73,9 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
 
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
-    """Grade the solutions of the exercises ``names``.
+    """Grade the solutions of the exercises ``names``. Return '' if all get full marks.
 
-    Return '' if all solutions get full marks. Otherwise return one line that names a failed solution and the remedy.
+    Otherwise return one line that names a failed solution and the remedy.
 
     Args:
         step: called with the name of each finished exercise.
@@ -187,11 +183,7 @@ def remembered() -> list[str]:
 
 
 def remember(keys: list[str]) -> None:
-    """Replace the digests in the canary's file.
-
-    If two graders write the file at once, one grader's digests are lost. The next run then grades those solutions
-    again.
-    """
+    """Replace the digests in the canary's file. If two graders write at once, one grader's digests are lost."""
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):
         path = memory()

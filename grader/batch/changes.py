@@ -1,8 +1,8 @@
 """Find the score changes of a regrade, with their reasons.
 
 A *regrade* is a run that changes the scores of an earlier run. The *history* is the list of the changes of all
-regrades. The database keeps the history. The grader also writes it to ``OUT/changes.csv`` (oldest regrade first) and to
-``OUT/changes.html`` (newest regrade first).
+regrades. The database keeps the history. The grader also writes it to the files ``changes.csv`` (oldest regrade first)
+and ``changes.html`` (newest regrade first) in the folder of reports.
 """
 
 from __future__ import annotations
@@ -257,10 +257,7 @@ def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
 
 
 def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Yield each regrade's number, time and changes.
-
-    The iterator of a regrade's changes is valid only until the next regrade is yielded.
-    """
+    """Yield each regrade's number, time and changes. Read the changes before the next regrade is yielded."""
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))

@@ -88,7 +88,7 @@ class ParsingProcess:
             blobs: the bytes to parse.
             seconds: the limit on CPU time.
             form: the type that the JSON part must have.
-            spend: a function that is called with the CPU seconds that the request used, even if the file is refused.
+            spend: called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
             Refused: the bytes cannot be parsed, or parsing needs too much memory or crashes the process.
@@ -217,10 +217,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier (kind of sandbox) for the requested isolation, or "none" if it does not work on this machine.
-
-    The tier "none" limits time and memory, but isolates nothing.
-    """
+    """Return the tier (kind of sandbox) for the requested isolation, or "none" if it does not work on this machine."""
     try:
         return best_tier(isolation)
     except NoIsolation:

@@ -1,4 +1,4 @@
-"""``OUT/grades.sqlite``: the only record of a course's grades. The grader writes all reports and pages from this file.
+"""``grades.sqlite``: the only record of a course's grades. The grader writes all reports and pages from this file.
 
 The tables of the database:
 
@@ -102,8 +102,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    Only ``counts`` includes late penalties and the points that a person gave. Without these, both fields are one
-    object.
+    Only ``counts`` includes late penalties and the points that a person gave. If there are none, both are one object.
     """
 
     graded: Report
@@ -114,12 +113,7 @@ class Database:
     """The database in one folder of reports. Use each object from one thread only."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
-        """Open or create the database.
-
-        Args:
-            path: the database file.
-            import_into: fills a new database, in the transaction that creates the tables.
-        """
+        """Open the database at ``path``, or create it and let ``import_into`` fill it in the same transaction."""
         self.path = path
         self._unsaved: dict[str, bytes] = {}  # Student -> a new report that is not yet written to the file.
         self._saved = -TOGETHER  # The time of the last save, by ``time.monotonic``.

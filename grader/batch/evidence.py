@@ -25,12 +25,9 @@ SHOWN = 200  # A page shows all elements of arrays up to this size, and only the
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """Return an appeal's page with all evidence about its check.
+    """Return an appeal's page with all evidence about its check. ``answered`` has the submission's answers.
 
     The page of a question gets only the submission's code. If the submission lacks the exercise, the page is unchanged.
-
-    Args:
-        answered: the submission's answers to the grader's requests.
     """
     name, _, what = page.where.partition("/")
     source = submission.sources.get(name)

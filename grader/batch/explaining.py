@@ -60,9 +60,9 @@ def reference(exercise: Exercise) -> Source:
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls (runs of a task's function on meshes) that the exercise's checks declare.
+    """Return the calls (runs of a function on meshes) in the exercise's checks, or only those of the task ``task``.
 
-    With ``task``, return only the calls of this task. Raises CourseError if there are no calls.
+    Raises CourseError if there are no calls.
     """
     chosen = [call for call in judged_calls(exercise.checks.values()) if task in (None, call.task.name)]
     if not chosen:

@@ -113,12 +113,7 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply that a learner's process sent.
-
-    Args:
-        body: the untrusted JSON part of the message.
-        blobs: the binary parts of the message. The first is the program's bytecode.
-    """
+    """Return the reply that a learner's process sent, from the untrusted JSON and binary parts of its message."""
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -160,7 +155,6 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     Args:
         how: the reason why the child ended.
         what: the beginning of the fault's message, such as "it" in "it did not finish".
-        seconds: the time limit, for the message.
     """
     if how == "worker":
         return Fault("broken", "the process that traces the code ended twice; a person must review this submission")
@@ -210,10 +204,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports.
-
-    Its kind is never ``broken``, because this kind means that the grader is at fault.
-    """
+    """Return the fault that an untrusted process reports. Its kind is never ``broken`` (a fault of the grader)."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")

@@ -163,11 +163,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The devices that run the programs, or the slice for which programs are compiled.
-
-        Examples are ``cpu`` (simulated devices only) and ``tpu:v5e:2x4`` (the simulated devices, and a compiler for
-        this slice).
-        """
+        """The devices that run the programs (such as ``cpu``), or the compiler's slice (such as ``tpu:v5e:2x4``)."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
@@ -187,12 +183,10 @@ class Grader:
     ) -> None:
         """Grade the submission of each student, and pass each report to ``done`` in the caller's thread.
 
-        If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
-
         Args:
             read: returns the submission of a student.
             names: the exercises to grade.
-            done: called with a student and the student's report or exception.
+            done: called with a student and the student's report, or the exception that the grader's code raised.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 

@@ -41,7 +41,6 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
     Args:
         cell: the text of the cell, such as ``2d``, ``36h`` or ``m1=2d; m2=12h``.
         where: the file and line (``FILE:LINE``) of the cell, for the message of a CourseError.
-        modules: the modules that ``cell`` may name.
     """
     found: dict[str, timedelta] = {}
     for part in filter(None, (part.strip() for part in cell.split(";"))):

@@ -80,10 +80,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file that is named after the student.
-
-    Return None if the file has no complete report, or the report of another student.
-    """
+    """Return the report in a file; None if the report is incomplete or about another student than the file's name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -143,10 +140,7 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """Yield the folder's database for reading.
-
-    For a folder of an older version, which has no database, yield a temporary database with the contents of its files.
-    """
+    """Yield the folder's database for reading; for a folder of an older version, yield a temporary database."""
     if not has_database(folder):
         with copied(folder) as (database, _):
             yield database

@@ -181,10 +181,9 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with the full names of its exercise and check, and with the points of its rubric items.
+    """Return the override with full names, such as ``c3_contracting/value`` for ``c3/val``, and points of rubric items.
 
-    For example, ``c3/val`` becomes ``c3_contracting/value``. An override with an unknown or ambiguous name is returned
-    unchanged.
+    An override with an unknown or ambiguous name is returned unchanged.
     """
     try:
         full = _in_full(one, exercises)
@@ -233,10 +232,7 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
     """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
     The record has the points that the grader gives now (``graded``), and those that it gave when it first used the
-    override. A changed ``by`` or ``reason`` makes a new override.
-
-    Args:
-        before: the record of this override in the stored report, if there is one.
+    override (``was``). A changed ``by`` or ``reason`` makes a new override.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
@@ -299,11 +295,7 @@ class Adjustments:
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``.
-
-        Args:
-            old: the student's stored report.
-        """
+        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``."""
         return self._adjusted(graded, old)[0]
 
     def settle(self, graded: Report, old: Report | None) -> Report:
@@ -333,8 +325,7 @@ class Adjustments:
     def _handed_in(self, graded: Report) -> dict[str, Handed]:
         """Return the submission time of each module that the student handed in.
 
-        Files that earn points were handed in, although they may look unchanged. Otherwise, code in a place where the
-        grader does not look for changes would have no late penalty.
+        Files that earn points were handed in, although they may look unchanged to the grader.
         """
         earning = {e.module for e in graded.exercises if e.earned > 0}
         times = self.times.get(graded.student, {})
@@ -342,7 +333,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with each exercise marked as extra credit (``extension``) if the course now says so.
+    """Return the report with each exercise marked as extra credit if the course now says so.
 
     Reports of old versions of the grader do not have this mark.
     """

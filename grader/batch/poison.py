@@ -3,8 +3,8 @@
 To *poison* an operation, a runner replaces the operation's values by other values of similar size. The operation
 matters if a result then changes by more than a bound. The bound is twice the tolerance of checks, or a thousandth of
 the result's largest value if that is less (as it is for 16-bit dtypes). Replacements differ from the original values by
-at most twice the original size (``runner.others``). So an addend of a float32 result does not matter if it is smaller
-than the tolerance.
+at most twice the original size (``runner.others``). So values that are added to a float32 result do not matter if they
+are smaller than the tolerance.
 """
 
 from __future__ import annotations
@@ -31,12 +31,9 @@ class Trials(Protocol):
     """One program, which a runner (a worker that runs programs) can run with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of some operations of the kind ``what``, one operation at a time.
+        """Replace the values of the operations ``numbers`` of the kind ``what``, one operation at a time.
 
         Return how much the program's results change, see ``runner.poison.moved``. Raises WorkerDied.
-
-        Args:
-            numbers: the numbers of these operations.
         """
         ...
 
@@ -114,13 +111,7 @@ class Poisoned:
         return [True] * (max(numbers, default=-1) + 1)
 
     def _moves(self, far: Sequence[float], largest: Sequence[float]) -> bool:
-        """Return True if a result changed by more than its bound.
-
-        Args:
-            far: the largest change of each result, in the first run. If the program runs for several steps
-                (``Call.steps``), the results of all steps follow each other.
-            largest: the largest value of each result, in the order of ``far``.
-        """
+        """Return True if a result changed by more than its bound. ``far`` has the largest change of each result."""
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 

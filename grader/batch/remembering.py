@@ -87,11 +87,7 @@ class Keys:
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
-        """Return the key of an exercise's check results, from the exercise and all replies to its calls and cases.
-
-        Args:
-            about: the exercise and its course, as JSON.
-        """
+        """Return the key of an exercise's check results, from the exercise and all replies to its calls and cases."""
         of_programs = {ask: reply for ask, reply in replies.items() if not isinstance(ask.of, Question)}
         answers = [[ask.request_digest, ask.digest, reply.text] for ask, reply in of_programs.items()]
         return self._key("checks", _json([about, files, answers]))
@@ -129,7 +125,7 @@ T = TypeVar("T")
 class Checked(BaseModel, frozen=True):
     """The results of an exercise's checks, and their evidence.
 
-    The points are not multiplied by the exercise's weight yet.
+    The points are not multiplied by the exercise's weight (a factor in course.yaml) yet.
 
     Attributes:
         lasting: True if a new run would give equal results. For example, a fault of the machine may not repeat.
@@ -145,8 +141,7 @@ class Matters:
     """Which operations of one kind, such as matmuls, matter to a program's results (see ``batch.poison``).
 
     Attributes:
-        each: for each operation of this kind, in program order, whether a result changes when the operation's values
-            are replaced; empty if there is a fault.
+        each: for each operation, in program order, whether it matters; empty if there is a fault.
         fault: the reason why the grader could not find out which operations matter, else None.
     """
 
@@ -156,10 +151,7 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """Cached bytes that several values contain, such as a program.
-
-    Equal bytes are stored once, and the values contain only the SHA-256 of the bytes.
-    """
+    """Cached bytes that several values contain, such as a program. The values contain only the SHA-256 of the bytes."""
 
     cache: Cache
     keys: Keys

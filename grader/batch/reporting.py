@@ -21,7 +21,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise. The points are not multiplied by the exercise's weight yet.
+    """The judgement of one exercise. The points are not multiplied by the exercise's weight (in course.yaml) yet.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -59,11 +59,7 @@ def exercise_report(basis: Basis, submission: Submission, judged: Judged, *, pub
 def report(
     basis: Basis, submission: Submission, exercises: list[ExerciseReport], notes: Sequence[str], *, public: bool
 ) -> Report:
-    """Return a submission's report.
-
-    Args:
-        notes: remarks on the whole submission, in addition to ``submission.notes``.
-    """
+    """Return a submission's report. ``notes`` are remarks on the whole submission."""
     counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
         student=submission.student,
@@ -105,8 +101,7 @@ class Basis:
     Attributes:
         versions: versions of all software that a verdict depends on.
         isolation: the kind of sandbox of learners' processes.
-        backend: the devices that run the programs, or the slice for which programs are compiled, see
-            ``Grader.backend``.
+        backend: see ``Grader.backend``.
     """
 
     course: Course
@@ -131,7 +126,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return all that one exercise's results depend on. A regrade uses it to say why a result changed."""
+        """Return all that one exercise's results depend on, so that a regrade can say why a result changed."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",

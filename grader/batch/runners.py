@@ -21,13 +21,10 @@ class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
     If the devices of a program wait for each other, the runner *sets its worker aside*: this worker continues with the
-    program, and the next program gets a new worker.
+    program, and the next program gets a new worker (``worker``).
 
     Args:
         compiler: compiles each program that ran without a fault, for chips that this machine lacks.
-
-    Attributes:
-        worker: the worker for the next program.
     """
 
     def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
@@ -44,8 +41,7 @@ class Runner:
     def run(self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext) -> tuple[dict, list[bytes]]:
         """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
 
-        If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer and the
-        name of the compiler's slice.
+        If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
         """
         header, shards = self.run_or_try_again(request, program, ask, asleep)
         return with_compiled(self.compiler, header, request, program, ask), shards

@@ -65,10 +65,7 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 class Runs:
     """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
 
-    The rule applies to runs on public inputs and to runs on hidden inputs separately.
-
-    Args:
-        files: names of the source files that line numbers in programs refer to.
+    This applies separately to runs on public inputs and to runs on hidden inputs.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
@@ -145,13 +142,9 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of some operations of the kind ``what``, one operation at a time.
+        """Change operations of the program and return how much the results change, see ``Trials.moved``.
 
-        Return how much the program's results change (see ``runner.poison.moved``), or a fault if the submission has no
-        run time left. Raises WorkerDied if the program's worker dies.
-
-        Args:
-            numbers: the numbers of these operations.
+        Return a fault if the submission has no run time left. Raises WorkerDied.
         """
         if (over := self.cost.no_more_runs) is not None:
             return over

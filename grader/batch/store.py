@@ -153,9 +153,9 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Store a new report, which counts for the grade when the run ends. Return the stored report.
+        """Store a new report, with the exercises that only earlier runs graded. Return the stored report.
 
-        Exercises that only earlier runs graded are added to the stored report.
+        The stored report counts for the grade when the run ends.
         """
         whole = self._added_up(graded)
         self.database.make(whole)

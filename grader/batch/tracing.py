@@ -71,7 +71,7 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
     Args:
         source: a file or notebook; None if nothing was handed in.
-        cost: the submission's cost so far. This function adds the CPU seconds and idle seconds of tracing.
+        cost: the submission's cost so far. This function adds the seconds of tracing.
     """
     if source is None:
         return Trace(dict.fromkeys(asks, NOTHING))

@@ -10,10 +10,8 @@ from typing import Self
 
 
 class Turns:
-    """Permissions to work, numbered from 0, that threads take in order. After ``__exit__``, no turn begins.
-
-    Args:
-        most: how many threads may work at a time.
+    """Gives threads permission to work (*turns*), in the order of their numbers from 0. ``most`` threads may work at a
+    time.
     """
 
     def __init__(self, most: int) -> None:

@@ -34,11 +34,7 @@ from grader.wire.limits import MAX_TEXT
 
 
 class Judge:
-    """Judge the checks of a course's exercises.
-
-    Args:
-        references: the results of running the misconceptions, which decide the hints.
-    """
+    """Judges the checks of a course's exercises. Runs of misconceptions (``references``) decide the hints."""
 
     def __init__(self, course: Course, references: References) -> None:
         self._course, self._references = course, references
@@ -92,8 +88,7 @@ def judge_answers(
 ) -> list[Result]:
     """Return a result for each question of an exercise, judged with the numbers drawn for this student.
 
-    Args:
-        source: the submission's source, because the answer to some questions is the code of a task.
+    The submission's ``source`` is needed, because the answer to some questions is the code of a task.
     """
     found = {id(a.ask.of): a.finding for a in answered}
     results = []
@@ -147,7 +142,7 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return the time of a timing call by the grader's clock, in picoseconds; None if there is no such time."""
+    """Return the program's time by the grader's time model (``clock``), in picoseconds; None if there is none."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
@@ -163,7 +158,6 @@ class ProgramFindings:
     """The findings (observations, outcomes, faults) of the reference or of a misconception.
 
     Attributes:
-        lock: the lock that a thread takes to add findings.
         findings: findings by the key of the request (``Ask.same``).
         shown: cached results of ``References.shown``, by the keys of the requests.
     """
@@ -189,8 +183,8 @@ class References:
         """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: the requests. Questions and requests with hidden inputs are left out, and for a misconception also the
-                requests to other tasks.
+            plan: the requests. Questions, requests with hidden inputs and requests to tasks without the misconception
+                get no answer.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]

@@ -36,7 +36,7 @@ class Why:
     Attributes:
         result: the new verdict.
         kept: the verdict in the stored report; None if no report has this check.
-        lines: lines of text with the grader's requests, the verdict on each run, and overrides (points given by hand).
+        lines: the grader's requests, the verdict on each run, and overrides (points given by hand).
         differs: one line for each difference from the stored report.
         page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """
@@ -113,10 +113,9 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """Return a line for each difference between the stored report (``kept``) and the new report.
+    """Return the differences between the stored report (``kept``) and the new report about the check ``result``.
 
-    The lines are about the check with the new verdict ``result``, its exercise's programs and inputs, the backend and
-    the versions.
+    They include the exercise's programs and inputs, the backend and the versions.
     """
     before = result_in(kept, exercise, result.name)
     if before is None:
@@ -180,12 +179,7 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
 
 
 def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
-    """Return the error message for a name of no check, or of several checks.
-
-    Args:
-        found: (exercise, check) of each check that the name may mean.
-        every: (exercise, check) of each check in the course or exercise.
-    """
+    """Return the error message for a name of no check, or of several checks (``found``)."""
     if len({name for name, _ in found}) > 1:
         names = ", ".join(name for name, _ in found)
         return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"

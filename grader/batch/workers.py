@@ -169,7 +169,6 @@ class Workers:
             results from both kinds of devices.
         asleep: returns a context manager (``Turns.asleep``) for the time after a child first sleeps or a worker is set
             aside.
-        processes: all workers.
     """
 
     def __init__(
@@ -237,7 +236,7 @@ class Workers:
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread pool for the block. If the block raises an exception, queued work is cancelled.
+    """Yield a thread pool for the block. An exception in the block cancels queued work.
 
     After an interruption such as Ctrl-C, the pool does not wait for running work either.
     """
@@ -268,9 +267,8 @@ class Pool(Generic[T]):
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        sets: all sets of workers, those from ``every`` and those from ``spare``.
-        slow: called with a name and the seconds so far if the work on it takes long: after ``SLOW`` seconds, and then
-            each time that the seconds have doubled.
+        slow: called with a name and the seconds so far, if work on this name takes more than ``SLOW`` seconds. Later
+            calls come each time that the seconds have doubled.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:
@@ -292,8 +290,8 @@ class Pool(Generic[T]):
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
         """Call ``work`` for each name in a thread of a pool, and pass each result to ``done`` in the caller's thread.
 
-        ``done`` gets results as they arrive. If several arrive at once, it gets them in the order of the names. If
-        ``work`` raises an exception for one name, ``done`` gets the exception, and work on the other names continues.
+        ``done`` gets results as they arrive, and those that arrive at once in the order of the names. If ``work``
+        raises an exception for a name, ``done`` gets this exception, and work on the other names continues.
         """
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
         turns, numbers = Turns(self._at_once), count()

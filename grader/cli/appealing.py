@@ -31,14 +31,12 @@ class AppealOptions:
 
     Attributes:
         student, check: the student and the check to judge again.
-        paths: the submissions.
         to: the folder with the stored report, to compare with; None to compare with no report.
         html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.
         beside: the values of ``--backend`` and ``--processes``, for devices or a compiler to use in addition to the
             simulated devices.
-        course: the course's file or folder.
     """
 
     student: str

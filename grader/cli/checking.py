@@ -104,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print a line about hidden checks: that they were judged, or how many points they give after submission."""
+    """Print that hidden checks were judged or, if the course has no solutions, how many points they decide later."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -149,7 +149,6 @@ def submit_module(
     """Check a module's work, then hand it in.
 
     Args:
-        place: the learner's work.
         who: the student for whom the numbers in the questions are drawn.
         to: the zip's path; None to use nbgrader if it is set up.
         student: the name that the student typed, to write into the zip; "" for the login name.

@@ -50,12 +50,7 @@ def tell(what: str, text: object) -> None:
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
-    """Print a line on stderr for each exercise that cannot be used.
-
-    Args:
-        unusable: the reason for each exercise.
-        what: the beginning of each line.
-    """
+    """Print a line on stderr for each exercise that cannot be used: the text ``what`` and the reason."""
     for reason in unusable.values():
         tell(what, reason)
 

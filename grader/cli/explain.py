@@ -147,11 +147,7 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
 
 
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
-    """Return True to explain the solution's function, False to explain the learner's. Raises CourseError.
-
-    Args:
-        solution: True if the user passed ``--solution``.
-    """
+    """Return True to explain the solution's function, False to explain the learner's. Raises CourseError."""
     if solution and (work is not None or not course.solved):
         raise CourseError("--solution: " + ("--work names a learner's work" if work else "there are no solutions here"))
     if work is not None or not course.solved:

@@ -206,8 +206,8 @@ def others_unusable(course: Course) -> Mapping[str, str]:
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     """Return the reason for each unusable exercise. Raises CourseError if a stored report has such an exercise.
 
-    A new report also copies the exercises that this run does not grade from the student's stored report. This is
-    impossible for an unusable exercise, because its weight is unknown.
+    A new report also gets the exercises of the stored report that this run does not grade. An unusable exercise cannot
+    be copied, because its weight is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()

@@ -25,7 +25,6 @@ class HandedIn:
         places: the folders and files of each submission that was found, by student.
         submissions: readable submissions, by student.
         not_graded: why a submission cannot be graded, by student.
-        notes: notes for the staff.
         signed: by student, the files of the submission that name another student, such as "a1.py names bob".
     """
 

@@ -91,11 +91,8 @@ def write_canvas(
     (class list) has these IDs and numbers. Without a roster, Canvas identifies students by login, and columns become
     new assignments.
 
-    A module that only partly is extra credit has a second column, ``MODULE bonus``. In this column, 0 points are
-    possible, so Canvas counts all points in it as extra credit.
-
-    Args:
-        extensions: exercises that count as extra credit.
+    If only some exercises of a module are extra credit (``extensions``), the module has a second column, ``MODULE
+    bonus``. In this column, 0 points are possible, so Canvas counts all points in it as extra credit.
     """
     possible: dict[str, float] = {}  # the points possible in each column
     earned: dict[str, dict[str, float]] = {}

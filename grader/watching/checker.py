@@ -32,10 +32,8 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader. To end a slow request, the checker ends the workers of its grader, and then makes a new
-            grader for later requests.
-        tell: called with the ``Done`` of each request, from another thread, except if a newer request replaced or ended
-            it.
+        make: makes a grader. To end a slow request, the checker ends its grader and makes a new one.
+        tell: called from another thread with the ``Done`` of each request that no newer request replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:

@@ -39,7 +39,7 @@ class WatchLoop:
         self.checker.close()
 
     def run(self, *, anywhere: bool) -> None:
-        """Run until the user quits, from the current exercise or, with ``anywhere``, from the first unfinished exercise."""
+        """Run until the user quits. With ``anywhere``, begin with the first unfinished exercise."""
         self.session.look()
         if anywhere and len(self.session.names) > 1:
             self._ask("start", self.session.check_all())

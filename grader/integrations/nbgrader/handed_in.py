@@ -66,7 +66,7 @@ def listed(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _why_omitted(path: str, entry: str, left: int) -> str:
-    """Return why an entry is not copied; "" if it is copied. ``left`` is the largest allowed size in bytes."""
+    """Return why an entry is not copied; "" if it is copied. At most ``left`` bytes may still be copied."""
     if os.path.islink(path):
         return A_LINK
     if not _can_be_read(path):

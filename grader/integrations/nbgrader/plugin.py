@@ -179,8 +179,7 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 class Exporter(NotebookExporter):
     """Passes a file's notebook to the preprocessors, such as ``Repair`` and ``Grade``.
 
-    It reads only files in ``autograded/``, which ``Repair`` made. For a submitted file, it passes an empty notebook to
-    ``Repair``, which reads the file itself.
+    In place of a submitted file, it passes an empty notebook to ``Repair``, which reads the submitted file.
     """
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:

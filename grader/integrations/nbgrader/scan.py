@@ -45,8 +45,7 @@ TELLING_DIGITS = 5  # The least number of digits of a number to search for. Shor
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
     """Yield (file, leak) for each leak in the folders of nbgrader's steps (``STEPS``) below ``folder``.
 
-    Also yield each unreadable file with the reason. Text of a student's own submission is no leak in the student's
-    files.
+    Also yield each unreadable file with the reason. Text of a student's own submission is no leak.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
@@ -101,8 +100,8 @@ class _Others:
         """Yield a message for each leak in a file.
 
         A database is a leak, because it may be the gradebook. In a student's file in ``autograded/`` or ``feedback/``,
-        a copy of another student's file is a leak. So is a long line that only one other student's files or comments
-        have.
+        a copy of another student's file is a leak. A long line is a leak if only one other student's files or comments
+        have it.
         """
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
