@@ -307,7 +307,7 @@ class Database:
     # -- names
 
     def people(self) -> dict[str, Person]:
-        """Return the name and section of each student on the last roster."""
+        """Return the name and section of each student on the last roster (class list)."""
         rows = self._all("SELECT student, name, section FROM person WHERE name <> '' OR section <> '' ORDER BY student")
         return {student: Person(name, section) for student, name, section in rows}
 

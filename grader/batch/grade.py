@@ -163,7 +163,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The devices that run the programs (such as ``cpu``), or the compiler's slice (such as ``tpu:v5e:2x4``)."""
+        """The devices that run the programs (``cpu``: simulated), or the compiler's slice (such as ``tpu:v5e:2x4``)."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"

@@ -232,7 +232,7 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
     """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
     The record has the points that the grader gives now (``graded``), and those that it gave when it first used the
-    override (``was``). A changed ``by`` or ``reason`` makes a new override.
+    override (``was``). An override with a changed ``by`` or ``reason`` counts as new.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded

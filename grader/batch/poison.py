@@ -40,7 +40,7 @@ class Trials(Protocol):
 
 @dataclass
 class Poisoned:
-    """Find the operations of one program that matter.
+    """Finds the operations of one program that matter (see the module).
 
     Only the results of the program's first run, which has public inputs, are compared.
 

@@ -155,7 +155,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Count a program that reaches the time limit in the block with the whole time limit."""
+        """If the program reaches the time limit in the block, add the whole time limit to the cost."""
         try:
             yield
         except WorkerDied as died:

@@ -10,9 +10,7 @@ from typing import Self
 
 
 class Turns:
-    """Gives threads permission to work (*turns*), in the order of their numbers from 0. ``most`` threads may work at a
-    time.
-    """
+    """Gives threads permission to work (*turns*), in the order of their numbers from 0. At most ``most`` threads work."""
 
     def __init__(self, most: int) -> None:
         self._most, self._awake, self._next, self._stopped = most, 0, 0, False
@@ -34,7 +32,7 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """Do not count the calling thread as working in the block. After it, the thread does not wait for a turn."""
+        """Do not count the calling thread as working in the block. After the block, it does not wait for a turn."""
         self._count(-1)
         try:
             yield

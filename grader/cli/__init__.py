@@ -71,7 +71,10 @@ MISTAKES = {
 
 
 class Imported(Mapping[str, Any]):
-    """All commands by name: first this package's, then those of wings (optional parts). Looking one up imports it."""
+    """All commands by name: first this package's, then those of wings (optional parts).
+
+    A command is imported when it is looked up.
+    """
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)

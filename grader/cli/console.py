@@ -71,9 +71,9 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        total: how many calls finish the work.
+        total: the number of submissions or exercises.
         what: the text before the bar.
-        console: the console on which the caller prints results while the bar is shown. The bar stays below them.
+        console: the console for results that the caller prints while the bar is shown. The bar stays below the results.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -126,7 +126,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """Return the exit code. Wrong answers make it 1 only for a learner's own work (``student``), not in a batch."""
+    """Return the exit code. Wrong answers give exit code 1 only in a learner's own work (``student``), not in a batch."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN

@@ -259,7 +259,7 @@ def finish(
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """Print an overview of the class and the paths of the reports. ``tier`` is a text about isolation and devices."""
+    """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})

@@ -93,8 +93,8 @@ class WatchSession:
     def learn(self) -> Work | None:
         """Return a function that runs the reference (the author's solution) or one misconception (a known mistake).
 
-        Later hints need the results. Return None if nothing is left to run, if the exercise has no file, or if the
-        course has no solutions.
+        The results help to choose hints later. Return None if nothing is left to run, if the exercise has no file, or
+        if the course has no solutions.
         """
         exercise = self.exercise
         misconceptions = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]

@@ -1,8 +1,7 @@
 """Grade submissions without nbgrader's kernels: settings, workers, and stored reports.
 
-Reports are stored below DIR/.shardlings/, which only staff can read. A report's file name is the fingerprint of the
-submission. After ``nbgrader autograde`` or ``shardlings nbgrader grade`` has graded a submission, the submission is
-graded again only if it changed.
+Reports are stored below DIR/.shardlings/, which only staff can read. A report's file name is the fingerprint (a digest)
+of the submission, so an unchanged submission is not graded again.
 """
 
 from __future__ import annotations

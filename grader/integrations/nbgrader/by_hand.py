@@ -19,8 +19,8 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
-    words. A person's score of the check cell replaces all points of the grader. It counts only when all answers in
-    words are graded, because the report has only the exercise's total.
+    words. A person's score of the check cell replaces all points of the grader. In the report, the score becomes part
+    of the exercise's total. So the score counts only when all answers in words are graded.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
