@@ -305,7 +305,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Add the overrides of unknown students to ``problems``. Call this after ``settle`` for all reports."""
+        """Add the overrides of unknown students to ``problems``. Call this after all calls of ``settle``."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 

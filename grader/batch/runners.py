@@ -89,7 +89,7 @@ class Runner:
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
-        """Wait until the worker is free. Yield the worker, and a function that sets the worker aside until the block ends."""
+        """Wait until the worker is free. Yield the worker, and a function that sets it aside until the block ends."""
         self._lock.acquire()
         worker = self.worker
 

@@ -317,7 +317,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. A submission is read when it is needed. At most MOST_HELD characters of code stay in memory."""
+    """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
         self._students, self._read = dict.fromkeys(students), read

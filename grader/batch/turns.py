@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Turns:
-    """Gives threads permission to work (*turns*), in the order of their numbers from 0. At most ``most`` threads work."""
+    """Gives threads permission to work (*turns*), in the order of their numbers, to at most ``most`` threads at a time."""
 
     def __init__(self, most: int) -> None:
         self._most, self._awake, self._next, self._stopped = most, 0, 0, False

@@ -48,7 +48,7 @@ def list_all(found: Course, *, as_json: bool) -> int:
 
 
 def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row for each exercise of a module that can be used."""
+    """Return a row for each exercise of a module that can be loaded (``good``)."""
     return [
         {
             "module": module.id,

@@ -145,7 +145,7 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
-    """Print the changes of the first ``MOST_SHOWN`` students. ``dry`` is True if the changes are not made."""
+    """Print the changes of the first ``MOST_SHOWN`` students. ``dry`` is True in a dry run, which changes nothing."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
