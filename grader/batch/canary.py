@@ -1,8 +1,8 @@
 """The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
 The solutions run in the same workers and sandboxes as the submissions. A solution that got full marks is graded again
-only after a change of the course, the software, the sandbox or the machine. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) has the digests of all these (``key_of``).
+only after a change of the course, the software, the sandbox or the machine. To notice a change, the grader keeps
+digests (``key_of``) in ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset).
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    Each solution is traced and run without the cache. Answers may come from the cache only if the digest ``ran_key`` is
-    unchanged since the solution got full marks. ``step`` is called with the name of each finished exercise.
+    Each solution is traced and run without the cache. There is one exception: if the digest ``ran_key`` is unchanged
+    since the solution got full marks, the answers may come from the cache. ``step`` is called with the name of each
+    finished exercise.
 
     Raises CanaryFailed if a solution does not get full marks.
     """

@@ -1,8 +1,8 @@
 """Find the score changes of a regrade, with their reasons.
 
 A *regrade* is a run that changes the scores of an earlier run. The *history* is the list of the changes of all
-regrades. The database keeps the history. The grader also writes it to the files ``changes.csv`` (oldest regrade first)
-and ``changes.html`` (newest regrade first) in the folder of reports.
+regrades. The database keeps the history. The files ``changes.csv`` (oldest regrade first) and ``changes.html`` (newest
+regrade first) show the history.
 """
 
 from __future__ import annotations

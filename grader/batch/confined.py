@@ -206,7 +206,7 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read. The message has no measured time, because such times differ from run to run."""
+    """Return why a file was not read. The message has no measured time, which would differ from run to run."""
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"

@@ -102,7 +102,8 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    Only ``counts`` includes late penalties and the points that a person gave. If there are none, both are one object.
+    Only ``counts`` includes late penalties and the points that a person gave. Without these, both fields are one
+    object.
     """
 
     graded: Report

@@ -73,8 +73,9 @@ def penalised(
 ) -> list[HandIn]:
     """Return one student's submission times with late penalties, in the course's order of modules.
 
-    The policy may give each student free days: late days that cost nothing. They are used in the order of the
-    deadlines, as whole days, and only if they lower the penalty (a policy may have a maximum penalty).
+    The policy may give each student free days: late days that cost nothing. Free days are whole days and are used in
+    the order of the deadlines. A free day that would not lower the penalty, because of the policy's maximum, is not
+    used.
 
     Args:
         policy: the course's late policy; None for no penalties.

@@ -1,7 +1,7 @@
 """Open the database of a folder of reports, for reading or as a copy.
 
-Older versions of the grader kept no database. The folder of an older version gets a database, with the contents of its
-files, when the grader first opens it for writing.
+Older versions of the grader kept no database. When the grader first opens an old folder for writing, it makes a
+database with the contents of the folder's files.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ People write points into ``OUT/overrides.yaml``, and every regrade applies that 
 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-If the grader's own points change after a person wrote an entry, a person must review the entry. For this, the report
-records the grader's points when the grader first uses the entry. An entry may also state them, as ``graded: 0``.
+If the grader's own points change after a person wrote an entry, a person must review the entry. To notice the change,
+the report records the grader's points when the grader first uses the entry. An entry may also give the grader's points,
+as ``graded: 0``.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def report(
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
     """Return a line that says how many points the devices named ``devices`` could judge.
 
-    The devices cannot judge a check that needs a program that did not run on them (``Result.unjudged``).
+    The devices cannot judge a check if a program that the check needs did not run on them (``Result.unjudged``).
     """
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)

@@ -1,4 +1,4 @@
-"""Workers that run programs. If a program hangs, because its devices wait for each other, others get a new worker."""
+"""Workers that run programs. If the devices of a program wait for each other, the next program gets a new worker."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Runner:
             more: additional fields of the request to the worker.
 
         Raises:
-            WorkerDied: two workers died or hung. Its ``ours`` is True if the grader is at fault: the second worker did
-                not reach a time limit, and a new worker fails to run the grader's test program.
+            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the grader is at fault: the second
+                worker did not reach a time limit, and a new worker fails to run the grader's test program.
         """
         with self._lent(asleep) as (worker, set_aside):
             try:
@@ -73,8 +73,8 @@ class Runner:
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more.
 
-        Raises WorkerDied if two workers died or hung. Its ``ours`` is True if the grader is at fault: a new worker
-        fails to run the grader's test program.
+        Raises WorkerDied if two workers died or hung. The exception's ``ours`` is True if the grader is at fault: a new
+        worker fails to run the grader's test program.
         """
         with self._lock:
             try:

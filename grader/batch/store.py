@@ -239,7 +239,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a report after the exercises ``others``, from earlier runs, are added to it."""
+    """Return the fingerprint of a report that also has the exercises ``others`` from earlier runs."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()

@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Turns:
-    """Gives threads permission to work (*turns*), in the order of their numbers, to at most ``most`` threads at a time."""
+    """Gives at most ``most`` threads at a time permission to work (*turns*), in the order of their numbers."""
 
     def __init__(self, most: int) -> None:
         self._most, self._awake, self._next, self._stopped = most, 0, 0, False
@@ -32,7 +32,7 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """Do not count the calling thread as working in the block. After the block, it does not wait for a turn."""
+        """Do not count the calling thread as working in the block. Afterwards, the thread does not wait for a turn."""
         self._count(-1)
         try:
             yield

@@ -115,7 +115,7 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
     """Return the differences between the stored report (``kept``) and the new report about the check ``result``.
 
-    They include the exercise's programs and inputs, the backend and the versions.
+    Differences of the exercise's programs and inputs, the backend and the versions are included.
     """
     before = result_in(kept, exercise, result.name)
     if before is None:

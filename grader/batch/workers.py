@@ -290,8 +290,8 @@ class Pool(Generic[T]):
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
         """Call ``work`` for each name in a thread of a pool, and pass each result to ``done`` in the caller's thread.
 
-        ``done`` gets results as they arrive, and those that arrive at once in the order of the names. If ``work``
-        raises an exception for a name, ``done`` gets this exception, and work on the other names continues.
+        ``done`` gets results as they arrive. If several results arrive at once, they come in the order of the names. If
+        ``work`` raises an exception for a name, ``done`` gets this exception, and work on the other names continues.
         """
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
         turns, numbers = Turns(self._at_once), count()

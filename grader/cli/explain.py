@@ -193,7 +193,8 @@ def own_source(
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
     A user who chooses a sandbox does not trust the author of the work. This author may also have written a course in
-    the folder of the work. So with a sandbox, such a course is refused, except if the user named it.
+    the folder of the work. So with a sandbox, the command refuses such a course. The user can name the course to allow
+    it.
 
     Args:
         named: the value of ``--course``; None if the user named no course.

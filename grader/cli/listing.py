@@ -136,7 +136,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. If ``whole``, print the statement before them, and the commands to run next after them."""
+    """Print questions. If ``whole``, also print the statement (first) and the commands to run next (last)."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -152,7 +152,7 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
-    """Return the first ``most`` hints of each task and question, or only of the one named ``only``."""
+    """Return the first ``most`` hints of each task and question, or only of the task or question named ``only``."""
     named = {**exercise.tasks, **exercise.questions}
     return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
 

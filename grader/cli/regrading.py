@@ -74,8 +74,8 @@ def kept_roster(to: Path) -> Roster | None:
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
     """Copy the roster into the folder of reports, for later commands.
 
-    The file is written before the database. After a kill between the two writes, the next run treats the file as edited
-    by the staff.
+    The file is written before the database. If the run is killed between the two writes, the next run treats the file
+    as edited by the staff.
     """
     if plain is None or folder.dry:
         return

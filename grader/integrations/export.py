@@ -92,7 +92,7 @@ def write_canvas(
     new assignments.
 
     If only some exercises of a module are extra credit (``extensions``), the module has a second column, ``MODULE
-    bonus``. In this column, 0 points are possible, so Canvas counts all points in it as extra credit.
+    bonus``. The bonus column has 0 possible points, so Canvas counts all points in it as extra credit.
     """
     possible: dict[str, float] = {}  # the points possible in each column
     earned: dict[str, dict[str, float]] = {}

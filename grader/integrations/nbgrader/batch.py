@@ -3,7 +3,7 @@
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the gradebook rows of several students. Then this process writes the files of these students. A
 student's notebook is the last file, and has a *stamp*: a digest of the submission and all else that determines the
-results. The stamp proves that all results are written. So after a kill, the next run grades no student twice.
+results. The stamp proves that all results are written. So if a run is killed, the next run grades no student twice.
 """
 
 from __future__ import annotations
