@@ -126,7 +126,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """Return the exit code of a command. Wrong answers count as a failure only in a learner's own work (``student``)."""
+    """Return the exit code of a command. Wrong answers give 1 only in a learner's own work (``student``)."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN
