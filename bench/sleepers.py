@@ -1,10 +1,10 @@
 """Measure how much longer a class takes if one student of each module submits a function that sleeps forever.
 
-    python bench/sleepers.py [--students 20] [--modules 01 02 ...] [--rounds 2] [--jobs 2]
+    python bench/sleepers.py [--students 20] [--modules 01 02 ...] [--jobs 2]
 
-The class is that of ``load.py``, with all given modules in each student's folder. In a copy of it, one student of each
-module has a file whose first function sleeps in an endless loop. Each round grades both classes with an empty cache,
-then both again with the filled cache. The copies are graded right after each other, so that they meet a similar load.
+For each module, the script makes the class of ``load.py``, and a copy of it in which the first function of one student
+sleeps in an endless loop. It grades both right after each other, so that both meet a similar load: first with an empty
+cache, then with the filled cache.
 """
 
 from __future__ import annotations
@@ -30,24 +30,13 @@ from grader.course.loading import Course  # noqa: E402
 SLEEPER = "import time\n\n\ndef {task}(*args, **kwargs):\n    while True:\n        time.sleep(1)\n"
 
 
-def make(course: Course, modules: list[str], students: int, to: Path) -> None:
-    """Write a class's submissions of all these modules below ``to``."""
-    for module in modules:
-        load.make(course, module, students, 0.2, to / module)
-        shutil.copytree(to / module, to / "all", dirs_exist_ok=True)
-        shutil.rmtree(to / module)
-
-
-def add_sleepers(course: Course, modules: list[str], students: list[Path]) -> int:
-    """Replace one student's file in each module that has a function, and return the number of replaced files."""
-    replaced = 0
-    for number, module in enumerate(modules):
-        names = [name for name, of in course.module_of.items() if of == module and course.exercise(name).tasks]
-        if names:
-            task = next(iter(course.exercise(names[0]).tasks))
-            (students[number % len(students)] / f"{names[0]}.py").write_text(SLEEPER.format(task=task))
-            replaced += 1
-    return replaced
+def add_sleeper(course: Course, module: str, student: Path) -> bool:
+    """Replace the student's file of the module's first exercise with functions. Return False if there is none."""
+    names = [name for name, of in course.module_of.items() if of == module and course.exercise(name).tasks]
+    if names:
+        task = next(iter(course.exercise(names[0]).tasks))
+        (student / f"{names[0]}.py").write_text(SLEEPER.format(task=task))
+    return bool(names)
 
 
 def graded(work: Path, out: Path, cache: Path, jobs: int) -> float:
@@ -64,37 +53,33 @@ def graded(work: Path, out: Path, cache: Path, jobs: int) -> float:
 
 
 def main() -> None:
-    """Print the wall times of both classes, and how much longer the class with sleepers takes."""
+    """Print the wall times of both classes by module, and how much longer the classes with sleepers take in all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=int, default=20)
     parser.add_argument("--modules", nargs="*", default=[""], help="prefixes of modules; by default all modules")
-    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     course = find_course(ROOT)
-    modules = [m.id for m in course.config.modules if m.id.startswith(tuple(args.modules))]
-    with tempfile.TemporaryDirectory() as place:
-        usual, slow = Path(place, "usual"), Path(place, "slow")
-        make(course, modules, args.students, usual)
-        shutil.copytree(usual, slow)
-        sleepers = add_sleepers(course, modules, sorted((slow / "all").iterdir()))
-        print(f"{args.students} students, {len(modules)} modules, {sleepers} sleepers, -j {args.jobs}")
-        for number in range(args.rounds):
-            for state in ("empty", "filled"):
-                usual_s, slow_s = (
-                    graded(
-                        work / "all",
-                        Path(place, f"{work.name} {number} {state}"),
-                        Path(place, f"cache {work.name} {number}"),
-                        args.jobs,
-                    )
+    more = {"empty": 0.0, "filled": 0.0}
+    for number, module in enumerate(m.id for m in course.config.modules if m.id.startswith(tuple(args.modules))):
+        with tempfile.TemporaryDirectory() as place:
+            usual, slow = Path(place, "usual"), Path(place, "slow")
+            load.make(course, module, args.students, 0.2, usual)
+            shutil.copytree(usual, slow)
+            if not add_sleeper(course, module, sorted(slow.iterdir())[number % args.students]):
+                continue
+            for state in more:
+                seconds = [
+                    graded(work, Path(place, f"{work.name} {state}"), Path(place, f"cache {work.name}"), args.jobs)
                     for work in (usual, slow)
-                )
+                ]
+                more[state] += seconds[1] - seconds[0]
                 print(
-                    f"cache {state}: {usual_s:.1f} s, with sleepers {slow_s:.1f} s, {slow_s - usual_s:+.1f} s "
-                    f"(load {os.getloadavg()[0]:.1f})",
+                    f"{module}, cache {state}: {seconds[0]:.1f} s, with a sleeper {seconds[1]:.1f} s, "
+                    f"{seconds[1] - seconds[0]:+.1f} s (load {os.getloadavg()[0]:.1f})",
                     flush=True,
                 )
+    print(", ".join(f"all modules, cache {state}: {seconds:+.1f} s" for state, seconds in more.items()))
 
 
 if __name__ == "__main__":
