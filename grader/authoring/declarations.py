@@ -58,7 +58,7 @@ def _timed_without_values(exercise: Exercise) -> list[Call]:
 
 
 def words_in(statement: str) -> int:
-    """Return the number of words in a statement. Words in fenced blocks do not count, and words in tables do."""
+    """Return the number of words in a statement, without fenced blocks."""
     prose = re.sub(r"^[ \t]*```.*?^[ \t]*```", "", statement, flags=re.MULTILINE | re.DOTALL)
     return sum(any(map(str.isalnum, word)) for word in prose.split())
 

@@ -27,14 +27,12 @@ NOTHING_LEFT = (
 
 
 def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
-    """Run several submissions in one process, and collect each submission's answers to its requests.
+    """Run several submissions in one process, and return each submission's answers to its requests.
+
+    A submission's list of answers is empty if another submission may have changed the answers.
 
     Args:
         texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
-
-    Returns:
-        The answers of each submission. A submission's list of answers is empty if another submission may have changed
-        the answers.
     """
     if not texts:
         return []
