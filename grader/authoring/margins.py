@@ -239,7 +239,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if the author's statement of the least amount (an argument of ``between``) is wrong."""
+    """Yield a problem if the author's statement of the least amount (an argument of ``between``) is not right."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:

@@ -92,15 +92,14 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Return the notes on files that were not graded because the grader graded another file of the student."""
+    """Return the notes on files that were not graded because another file of the student was graded."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
     """Return a reason for review that names the exercises in which XLA ended a worker process; '' if there are none.
 
-    The grader ran a program of such an exercise twice, and both times XLA crashed. This can be an attack, but honest
-    code can crash XLA, too.
+    XLA crashed twice on a program of such an exercise. This can be an attack, but honest code can crash XLA, too.
     """
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
     return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""
@@ -126,7 +125,7 @@ def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
 
 
 def _not_found(report: Report, extensions: Collection[str]) -> str:
-    """Return a reason for review, or ''.
+    """Return a reason for review, or '' if there is none.
 
     A report needs review in each of these cases:
 
@@ -149,7 +148,7 @@ def _first(notes: list[str]) -> list[str]:
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return a ``BrokenResult`` for each of a report's results, if the result needs review."""
+    """Return a ``BrokenResult`` for each of a report's results that needs review."""
     return [
         BrokenResult(
             student=report.student,

@@ -81,10 +81,7 @@ def timelines_of(result: Result) -> list[Timeline]:
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
-    """Return the picoseconds that the failed check allows for the timeline's step.
-
-    Return 0 if the check is not about step times.
-    """
+    """Return the picoseconds that the failed check allows for the timeline's step; 0 if it is not about step times."""
     found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
     return result.expected * 1e12 if found else 0
 
@@ -101,7 +98,6 @@ def rings_of(result: Result) -> list[Rounds]:
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    """Return the valid pictures of the type ``kind`` in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
         with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError

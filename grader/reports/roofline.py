@@ -55,13 +55,15 @@ class Roofline:
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Return a program's roofline. Its points are at most MOST matmuls, and then the step.
+    """Return a program's roofline: at most MOST matmuls, and the step.
 
-    Matmuls of one source line with equal sizes have one point.
+    Equal matmuls of one source line share a point.
 
     Args:
         sent: bytes that a device sends in the step. If this number is 0 or infinite, the step has no point.
-    Returns None if there are no matmuls, or if the chip is not in ``CHIPS``.
+
+    Returns:
+        None if there are no matmuls, or if the chip is not in ``CHIPS``.
     """
     chip = CHIPS.get(timeline.chip)
     products: dict[tuple, Span] = {}

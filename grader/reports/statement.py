@@ -40,9 +40,7 @@ class WholeTable(TableElement):
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
     """Return column widths whose sum is at most ``room``, or None if the words need more room.
 
-    Rich's own column widths may cut words.
-
-    A column is at least as wide as its longest word, and at most as wide as its longest line.
+    A column is at least as wide as its longest word. Rich's own column widths may cut words.
     """
     widths = [max(map(_longest_word, column)) for column in columns]
     wanted = [max(cell.cell_len for cell in column) for column in columns]
@@ -77,5 +75,4 @@ class WrappedMarkdown(Markdown):
 
 
 def print_markdown(text: str, console: Console) -> None:
-    """Print Markdown as wide as the console is."""
     console.print(WrappedMarkdown(text))

@@ -123,9 +123,8 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
     """Yield each index, such as ``i`` in ``a[i]``.
 
-    If JAX traces the task, also yield both numbers of a permutation's pairs, such as ``(i, i + 1)``. Like an index,
-    they
-    may be negative: JAX then counts from the end.
+    If JAX traces the task, also yield both numbers of a permutation's pairs, such as ``(i, i + 1)``, because they may
+    be negative like an index.
     """
     for node in ast.walk(module):
         match node:
@@ -169,8 +168,7 @@ def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) ->
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
     """Yield the place of each node below ``parent``: (parent node, field, index in a list field, line number).
 
-    Places where a change should not change a result are skipped, such as annotations, docstrings and ``raise``
-    statements.
+    Nodes that should not change a result, as in annotations, docstrings and ``raise`` statements, are skipped.
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):
