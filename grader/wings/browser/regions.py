@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 
 class Regions:
-    """The page's parts as HTML, by name. Changes are numbered, and each part has the number of its last change.
+    """The page's parts as HTML, by name. Each part has the number of its last change.
 
     Threads may call all methods at any time.
 
@@ -37,7 +37,6 @@ class Regions:
             one()
 
     def close(self) -> None:
-        """Set ``closed`` and call the listeners, so that they end."""
         with self._lock:
             self.closed, wake = True, list(self._wake)
         for one in wake:

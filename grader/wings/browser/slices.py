@@ -1,4 +1,4 @@
-"""The slices for which the page can show timelines of programs."""
+"""The TPU slices for which the page can show timelines of programs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for the timelines of an exercise if the learner does not choose a slice.
+    """Return the first slice in SLICES that fits a mesh of the exercise; '' if there is none.
 
-    Find the first of the exercise's meshes that the devices of some slice in SLICES can form, and return the first
-    slice for this mesh. Return '' if there is no such mesh.
+    The exercise's meshes are tried in order.
     """
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 

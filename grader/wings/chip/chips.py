@@ -33,8 +33,7 @@ class Asked:
     """The programs to compile.
 
     Attributes:
-        asks: the requests. A call that an exercise declares has one request for each of its meshes that the slice's
-            chips can form.
+        asks: the requests: one for each declared call on each of its meshes that the slice's chips can form.
         left_out: lines for the user about calls and meshes for which there is no request.
     """
 
@@ -53,8 +52,7 @@ def asked(
     """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
     If the exercise declares timing calls, whose programs are timed and never run, return only requests for these
-    calls. Raises CourseError if no call has a mesh with as many devices as the slice, if ``mesh`` does not fit the slice,
-    or if every call is impossible.
+    calls. Raises CourseError if no call fits, or if ``mesh`` does not fit the slice.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -79,10 +77,7 @@ def asked(
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
-    """Return the calls that have a mesh with as many devices as the slice.
-
-    Raises CourseError if no call has such a mesh.
-    """
+    """Return the calls that have a mesh with as many devices as the slice. Raises CourseError if there are none."""
     fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
     if not fitting:
         meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
@@ -134,7 +129,7 @@ def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Faul
     If lines of the source have moved since this compilation, the result has no line numbers.
 
     Args:
-        seen: the observation of the program as it is now, on simulated devices.
+        seen: the program as it is now, observed on simulated devices.
     """
     if not isinstance(made, Schedule):
         return made
@@ -169,9 +164,9 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return a text that compares the step times of ``grader.clock`` with the profile "ideal" and the chip's profile.
+    """Return a text about the clock's step times with two profiles, "ideal" and the chip's; '' if they are equal.
 
-    A profile says which kinds of collectives can overlap with compute. Return '' if the step times are equal.
+    A profile says which kinds of collectives can overlap with compute.
     """
     if timing is None:
         return ""

@@ -199,7 +199,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker can grade: at once if all were refused, else after a ``patience`` limit."""
+        """Raise ClusterError if all workers were refused, or after a limit in ``patience`` without a usable worker."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -343,7 +343,7 @@ class Dispatch:
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
-        """Send the course to a worker with this machine's software versions and a working sandbox; else refuse it."""
+        """Send the course to a worker if it has this machine's software versions and a working sandbox, else refuse it."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")

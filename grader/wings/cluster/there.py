@@ -1,8 +1,8 @@
 """The functions that run on a worker: describe the worker, take a course and grade its solutions, grade submissions.
 
-The grading process calls only these functions on workers, by name, so it sends no code. Data are passed as bytes. A
-worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch
-ends, when the worker ends, or after LEASE seconds without a request.
+The grading process calls these functions by name, so it sends no code. Data are passed as bytes. A worker writes to one
+folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch ends, when the worker
+ends, or after LEASE seconds without a request.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ class Bench:
         self.folder, self.used, self.active, self.given_up = folder, time.monotonic(), 0, False
 
     def close(self) -> None:
-        """End the grader's processes and delete the course's folder."""
         self.grader.__exit__()
         if self.cache:
             self.cache.close()
@@ -57,7 +56,6 @@ _lock = threading.RLock()
 
 
 def about() -> bytes:
-    """Return this worker's ``About`` as bytes."""
     return About(versions=deciding(), problems={tier: available(tier) for tier in TIERS}).packed()
 
 

@@ -2,8 +2,8 @@
 
 A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. Real devices supply
 only the values of the results. So the compiler of a real device cannot cost a student a point, and a check that ignores
-values needs no real device. If a mesh needs more devices than are available, or the devices cannot run the program, a
-placeholder (``Unseen``) with the reason replaces the values from real devices.
+values needs no real device. If the devices cannot run a program, a placeholder (``Unseen``) with the reason replaces
+their values.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: the kind of sandbox of the processes. If ``processes`` is above 1, all of them run without a sandbox,
-            because they use the network. A single process runs without a sandbox if the sandbox prevents access to an
-            accelerator.
+        tier: the kind of sandbox of the processes. They run without a sandbox if there are several, because they use
+            the network, or if the sandbox prevents access to an accelerator.
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
@@ -117,7 +116,7 @@ class RealDevices:
             ask: the request, with the inputs of the program.
             request: ``ask`` as JSON data, without the values of inputs, for the process that runs programs.
             program: the traced program as MLIR bytecode.
-            seen: the program's observation on simulated devices.
+            seen: what was observed of the program on simulated devices.
         """
         need = prod(ask.mesh.values())
         if need > self.count:
@@ -184,10 +183,7 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start and connect the processes.
-
-        Return a description of their devices, or of the problem that they report.
-        """
+        """Start and connect the processes. Return a description of their devices, or of their problem."""
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))

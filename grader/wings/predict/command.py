@@ -150,8 +150,7 @@ def predicted(course: Course, exercise: str, work: Path | None, program: Explain
 def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
     """Return a text with the first and the newest prediction of a step's time; '' if there is no prediction.
 
-    For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``. Here
-    0.89 is the predicted time divided by the time that ``grader.clock`` computes.
+    For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``.
     """
     found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
     clock = program.timeline.step * 1e-12 if program.timeline else None
@@ -164,7 +163,6 @@ def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
 
 
 def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
-    """Return the learner's folder for an exercise."""
     place = work_in(course, work)
     place = place.parent if place.is_file() else place
     inner = place / course.module_of[exercise]

@@ -21,8 +21,10 @@ MARK = "Published-tree"
 class Published:
     """The branch after ``publish``.
 
-    ``commit``: its last commit. ``new``: whether ``publish`` added this commit. ``changed``: number of files in which
-    the added commit differs from the commit before.
+    Attributes:
+        commit: its last commit.
+        new: whether ``publish`` added this commit.
+        changed: number of files that the added commit changed.
     """
 
     branch: str
@@ -74,12 +76,7 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether the commit ``there`` descends from the commit ``here``.
-
-        Either may be "", which means no commit.
-
-        If only ``here`` is "", return True.
-        """
+        """Return whether the commit ``there`` descends from ``here``. Every commit descends from "" (no commit)."""
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here

@@ -26,9 +26,6 @@ OWN = "\n\nEach student has different numbers. These are an example."
 def solution_files(course: Course) -> dict[str, str]:
     """Return the files of the branch ``solutions``, as path -> text.
 
-    The files are the exercises, a page and a solution file for each exercise, an index, and the files of
-    ``common_files``.
-
     Raises:
         CourseError: the course cannot be released, or a file contains the course's secret seed.
     """

@@ -61,9 +61,8 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
     """Return up to ``most`` pairs of students, each as (module, pair).
 
-    Unusually similar pairs come first. They connect students to groups (see ``Group``). The list has the most similar
-    pair of each group, then the second pair of each group, and so on. Pairs that are not unusually similar come last,
-    the most similar of them first.
+    The most similar pair of each group comes first, then the second pair of each group, and so on. Pairs that are not
+    unusually similar come last, the most similar of them first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]

@@ -1,12 +1,11 @@
 """Read the text of a program that the TPU compiler has scheduled: the instructions that take time, in order.
 
 This module reads:
+
 - The compiler's estimate of a kernel's time (``estimated_cycles``).
-- Where a collective starts, and where the core waits for its result. The compiler writes a collective as
-  - two instructions, its start and its done,
-  - or a call that another processor of the chip runs,
-  - or several fusions that start, continue and end the collective, while they also compute a matmul,
-  - or one instruction, for whose end the core waits.
+- Where a collective starts, and where the core waits for its result. The compiler writes a collective as two
+  instructions (its start and its done), as a call that another processor of the chip runs, as one instruction, or as
+  several fusions that also compute a matmul.
 - The number of rounds of a loop. The text states this number, or ``counters`` computes it.
 
 Copies between HBM and VMEM are ignored, because the core computes while they run.
@@ -109,11 +108,14 @@ REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Return the collectives in ``nameless`` that replace no collective in ``gone``, so that the compiler added them.
+    """Return the collectives in ``nameless`` that replace no collective in ``gone``: the compiler added them.
 
-    ``nameless``: compiled collectives without operation numbers. ``gone``: the source's collectives with operation
-    numbers that no compiled collective has. One run of a collective in ``gone`` may be replaced by one run over equal
-    axes of each kind that REWRITTEN lists for it, or of its own kind if REWRITTEN lists none.
+    A collective is replaced by collectives over equal axes of the kinds that REWRITTEN lists for it, by default its
+    own.
+
+    Args:
+        nameless: compiled collectives without the number of a source operation.
+        gone: the source's collectives that the compiled program lacks.
     """
     left: Counter[tuple[str, str]] = Counter()
     for c in gone:
@@ -203,7 +205,6 @@ class _Reader:
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
     def instruction(self, one: Line, body: _BodyReading) -> list[Instruction]:
-        """Return the instructions for one line of the text."""
         match one.opcode:
             case opcode if opcode in FREE:
                 return []
@@ -245,7 +246,7 @@ class _Reader:
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls, also indirectly, except those such as a reduction's add."""
+        """Return the computations that an instruction calls, also indirectly, without those such as a sum's add."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -269,7 +270,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return ``made``; a matmul with ``joined``: the collectives whose results its kernel adds to its own result."""
+        """Return ``made``; if it is a matmul, with the collectives whose results its kernel adds to its own."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -302,7 +303,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return the instruction that starts a collective. ``key``: the name that the collective's end uses, or None."""
+        """Return the instruction that starts a collective. ``key``: the name that the collective's end uses."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
