@@ -27,9 +27,10 @@ Key = tuple[str, tuple[str, ...]]
 def check_lines(programs: Sequence[Explained]) -> list[str]:
     """Return lines of code with budgets, to paste into a task's checks.
 
+    A program that is only timed and never runs (``exercise.timing``) gets lines that check its step time and overlap.
+
     Args:
-        programs: the reference solution's programs for several meshes and sizes. Programs that never run, because the
-            author declared them only to time them (``exercise.timing``), get lines that check step time and overlap.
+        programs: the reference solution's programs for several meshes and sizes.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))

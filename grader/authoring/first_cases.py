@@ -22,7 +22,7 @@ def first_cases(
     """Return the reference solution's results for the first cases: each call on one mesh, with the public sizes.
 
     The first cases also include all cases of plain Python tasks, both modes of ``check_vma`` if a call has both, and
-    all meshes of a check that compares meshes. Of tasks that JAX traces, they include no inputs from the course's seed.
+    all meshes of a check that compares meshes. For tasks that JAX traces, inputs from the course's seed are left out.
 
     Args:
         fails: checks that the program fails. Checks that come after these are not judged, so their calls are left out.
@@ -34,7 +34,6 @@ def first_cases(
 
 
 def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
-    """Return the first cases, without the small calls that belong to timing calls. Arguments: see ``first_cases``."""
     judged = list(_judged(exercise, fails))
     calls = _calls(judged)
     whole = _calls(exercise.checks[name] for name in {*fails} & {*every})

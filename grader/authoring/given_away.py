@@ -40,7 +40,7 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     """Return True if a function returns the question's right answer for all its random numbers.
 
     Args:
-        takes: from each parameter of the function to the question's parameter whose value it gets.
+        takes: maps each parameter of the function to the question's parameter whose value it gets.
         keys: the right answers.
     """
     for drawn, kind, key in keys:

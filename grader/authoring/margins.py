@@ -51,7 +51,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: counts the check's budgets with this ``task``, ``word`` and ``what`` from 0.
+        number: the index among the check's budgets with equal ``task``, ``word`` and ``what``.
     """
 
     task: str
@@ -132,7 +132,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the meshes and sizes with a budget for which ``separates`` equals ``separate``, with their amounts."""
+    """Return only the places whose budget must separate right from wrong programs; if not ``separate``, the others."""
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 
 

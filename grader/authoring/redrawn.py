@@ -86,7 +86,7 @@ class Redrawn:
         return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
     def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
-        """Return the values of exercises, computed with this hash seed, by one process or by one after another."""
+        """Return the values of exercises, computed in processes with this hash seed."""
         found: dict[str, Drawing] = {}
         while left:
             lines, ended = self._process(left, hash_seed)

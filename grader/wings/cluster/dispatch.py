@@ -343,7 +343,7 @@ class Dispatch:
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
-        """Send the course to a worker if it has this machine's software versions and a working sandbox, else refuse it."""
+        """Send the course to a worker with this machine's software versions and a working sandbox; else refuse it."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
