@@ -108,7 +108,6 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Return True if each of these mesh axes has several devices."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -193,7 +192,6 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the names of dimensions that have different sizes in different programs."""
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

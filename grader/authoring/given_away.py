@@ -97,7 +97,6 @@ def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, 
 
 
 def _functions(exercise: Exercise, parameters: Sequence[str]) -> Iterator[tuple[Statement, dict[str, str]]]:
-    """Yield each function in learners' files that can take these parameters, with the result of ``_takes``."""
     for part in statements(exercise, grading=True):
         if part.kind in ("given", "helper") and (takes := _takes(exercise, part, parameters)):
             yield part, takes

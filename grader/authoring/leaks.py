@@ -85,7 +85,6 @@ def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) 
 
 
 def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, description, formula or value) for each text that shows the right answer to a question."""
     for question in exercise.questions.values():
         for place, shown in [*shown_formulas(question, texts), *shown_values(question, texts)]:
             yield place, f"the answer of {question.name}", shown
@@ -147,7 +146,6 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 
 
 def _reveals(line: str, used: Mapping[str, int]) -> bool:
-    """Return True if a line is long, is in few exercises, and does more than name a value."""
     normal = normal_form(line)
     return len(normal) >= LEAST_LINE and used[normal] < IDIOM and not _only_reads(line)
 

@@ -149,7 +149,6 @@ def _before(exercise: Exercise, check: Check) -> Iterator[str]:
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
-    """Return the results of the misconceptions that name one of these checks in ``fails``."""
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 

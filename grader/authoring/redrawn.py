@@ -86,7 +86,6 @@ class Redrawn:
         return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
     def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
-        """Return the values of exercises, computed in processes with this hash seed."""
         found: dict[str, Drawing] = {}
         while left:
             lines, ended = self._process(left, hash_seed)
@@ -145,7 +144,6 @@ def _problem(what: str, where: str, one: str, two: str) -> str:
 
 
 def _environment(folder: str, hash_seed: str) -> dict[str, str]:
-    """Return this process's environment with another hash seed, home, user and number of devices."""
     # Drop XLA_FLAGS, because it may also set the number of devices.
     kept = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     changed = {"HOME": folder, "PWD": folder, "TMPDIR": folder, "USER": "another", "LOGNAME": "another"}

@@ -97,7 +97,6 @@ def _cases(
 def _found(
     grader: Grader, texts: list[tuple[str, list[Ask]]], own: str, reference: list[Answered]
 ) -> list[list[Answered]]:
-    """Run the programs, then the solution ``own``, in one process, and return each program's answers."""
     asks = set[Ask]().union(*(asks for _, asks in texts))
     asked = [a for a in reference if a.ask in asks]
     *found, last = tried(grader, [*texts, (own, [a.ask for a in asked])])

@@ -71,7 +71,6 @@ def results_of_task(
 
 
 def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
-    """Return ``checks`` and all checks that must pass before any of ``checks``."""
     found = list(checks)
     for check in found:  # the loop also visits the checks that it appends
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]

@@ -211,7 +211,6 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
 
 
 def _texts(question: Question) -> list[str]:
-    """Return the question's text for each draw; [] if the text is invalid."""
     try:
         return [render_text(question, drawn) for drawn in some_variants(question, DRAWS)]
     except Exception:  # another part of ``verify`` reports invalid texts
@@ -219,7 +218,6 @@ def _texts(question: Question) -> list[str]:
 
 
 def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the part of a text that is an accepted answer; '' for none."""
     if isinstance(kind, TableKind):
         found = (_written_in(text, kind.columns[column], value) for (_, column), value in want.items())
         return next(filter(None, found), "")

@@ -93,7 +93,6 @@ def render_appeal(appeal: Appeal) -> str:
 
 
 def _code(code: Code) -> Markup:
-    """Return the lines of code with their numbers, escaped for HTML."""
     lines = code.text.split("\n")
     shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
     left = len(lines) - MOST_LINES

@@ -120,7 +120,6 @@ def _to_be_read(report: Report) -> str:
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
-    """Return (exercise, result) for each result that needs review."""
     return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
@@ -148,7 +147,6 @@ def _first(notes: list[str]) -> list[str]:
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return a ``BrokenResult`` for each of a report's results that needs review."""
     return [
         BrokenResult(
             student=report.student,

@@ -35,12 +35,10 @@ class ClassPage:
         reports: one report for each row of the table, in the order of the students. The iterator is read only once.
         graded: students who have a page.
         courses: titles of the courses that the reports name.
-        percents: each student's percentage of the points.
         late: True if at least one report has a submission time.
         kinds: student -> the kinds of review that the student's case needs.
         sections: each section's results; empty if the roster has no sections.
         section_ids: a number for each section, by which readers can filter the page.
-        hardest: the checks and questions with the most failures.
         modules: each module's exercises, with checks and the answers to questions.
     """
 

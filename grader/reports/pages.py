@@ -185,7 +185,6 @@ def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
 
 
 def render(template: str, **data: Any) -> str:
-    """Return a page, rendered from the template of this name."""
     return "".join(render_pieces(template, **data))
 
 
@@ -258,5 +257,4 @@ def _prose(text: str, limit: int = 2000) -> Markup:
 
 
 def page_name(student: str) -> str:
-    """Return the file name of a student's page."""
     return f"{file_name(student)}.html"

@@ -68,7 +68,6 @@ class Worked(BaseModel):
 
 
 def _check_work(work: Work, arguments: int, devices: int) -> None:
-    """Raise ValueError if a device's data depend on array entries or devices that do not exist."""
     if len(work.entries) != arguments or not all(0 <= source < devices for source in work.sources):
         raise ValueError("a device's data must list entries of each argument and only source devices of the mesh")
     if not all(0 <= start < stop <= MOST_ENTRIES for spans in work.entries for start, stop in spans or ()):

@@ -89,7 +89,6 @@ def _name(span: Span) -> str:
 
 
 def roofline_text(roofline: Roofline) -> list[str]:
-    """Describe the picture in lines of text."""
     chip = roofline.chip
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [

@@ -89,7 +89,6 @@ def draw_svg(picture: Picture) -> Svg:
 
 
 def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
-    """Return the array's rectangle, with space for the index bounds on its left and above it."""
     width, height = _size(parts, labels, rows, cols, flat=dims < 2)
     left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
     return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 
 class Regions:
-    """The page's parts as HTML, by name. Each part has the number of its last change.
+    """The page's parts as HTML, by name. Changes are numbered, and each part has the number of its last change.
 
     Threads may call all methods at any time.
 

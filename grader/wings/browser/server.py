@@ -3,7 +3,7 @@
 The headers of its answers forbid the browser to load scripts and styles from other servers, and to connect to them.
 A request must name this server in its Host header, so a foreign page cannot send requests through a host name that
 resolves to this machine. A request that changes state must name this page in its Origin header. The server refuses
-requests of other pages, except one that opens this page.
+requests that another page sent, except a request that opens this page.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Guard:
 
     Args:
         app: the application that answers all allowed requests.
-        at: the address at which the browser reaches the page through a proxy, or "". It is then allowed as the host.
+        at: the page's address behind a proxy, whose host is also allowed; "" without a proxy.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -132,7 +132,6 @@ class Server:
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End the event streams of all open pages, and end the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:

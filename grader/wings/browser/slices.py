@@ -24,10 +24,7 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the first slice in SLICES that fits a mesh of the exercise; '' if there is none.
-
-    The exercise's meshes are tried in order.
-    """
+    """Return the slice for an exercise's timelines if the learner chooses none; '' if no slice fits its meshes."""
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 

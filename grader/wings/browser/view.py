@@ -39,7 +39,6 @@ class Shown:
 
     Attributes:
         status: a line about the last check.
-        busy: True while a check is running.
         on: the slice that the learner chose for timelines; "" for the slice from ``usual_slice``.
         programs: the programs that ``explain`` could trace.
         exercise, source: the exercise and the learner's code from which ``programs`` were traced.

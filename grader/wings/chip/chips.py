@@ -124,7 +124,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return ``made``, an earlier compilation; None if it was made from another program than ``seen`` has.
+    """Return ``made``, an earlier compilation; None if it was not made from the program in ``seen``.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
 
@@ -156,7 +156,6 @@ def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
 
 
 def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, str]:
-    """Return the timeline that ``grader.clock`` computes for a program, or the reason why there is none."""
     try:
         return laid_out(seen.operations, timing), ""
     except Failure as failure:

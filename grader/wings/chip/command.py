@@ -93,7 +93,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Return an HTML page of compiled programs: facts, timelines by the compiler and the clock, their differences."""
+    """Return an HTML page of compiled programs: facts, timelines by the compiler and by ``grader.clock``, differences."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

@@ -289,7 +289,6 @@ def lasts(answer: dict[str, Any]) -> bool:
 
 
 def _readable(answer: Any) -> bool:
-    """Return whether an object has the form of a worker's answer."""
     if not isinstance(answer, dict) or len(answer) != 1:
         return False
     if "schedule" in answer:

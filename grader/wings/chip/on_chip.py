@@ -34,9 +34,9 @@ class OnChip:
         on: the slice, such as "v5e:2x4".
         schedule: the compiler's schedule.
         timeline: the schedule with times.
-        unreplayed: the reason if ``timeline`` is None.
+        unreplayed: the reason why there is no ``timeline``.
         clock: the timeline that ``grader.clock`` computes for the slice.
-        untimed: the reason if ``clock`` is None.
+        untimed: the reason why there is no ``clock``.
         profiles: a text about the clock's step times with two profiles (see ``chips``); empty if they are equal.
         source: the collectives of the program before its compilation.
         fault: the reason why the program was not compiled, else None.

@@ -56,7 +56,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as the scheduler reports it. ``heard``: the time of the worker's last sign of life."""
+    """A worker as Dask's scheduler reports it. ``heard``: the time of the worker's last sign of life."""
 
     name: str
     threads: int
@@ -85,18 +85,16 @@ class Link(Protocol):
         """Wait for a result, and return (its request's number, the result); None if none arrives within ``seconds``."""
         ...
 
-    def drop(self, number: int) -> None:
-        """Discard the result of a request."""
-        ...
+    def drop(self, number: int) -> None: ...
 
     def leave(self, workers: list[str], key: str) -> None:
-        """Make these workers delete the course with this key. Wait at most a few seconds."""
+        """Make these workers delete the course with this key (``Kit.key``). Wait at most a few seconds."""
         ...
 
 
 @dataclass
 class Member:
-    """A worker of this batch. ``under_way``: numbers of the requests that it is handling."""
+    """A worker for this batch of submissions. ``under_way``: numbers of the requests that it is handling."""
 
     address: str
     seen: WorkerState
@@ -176,7 +174,6 @@ class Dispatch:
     # workers
 
     def _look(self) -> None:
-        """Update the list of workers: add new workers, remove lost workers, note signs of life."""
         found, now = self.link.workers(), self.clock()
         for address in self.members.keys() - found.keys():
             member = self.members.pop(address)

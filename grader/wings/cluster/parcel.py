@@ -109,7 +109,7 @@ class About(Parcel):
 
 
 class Answer(Parcel):
-    """The answer to a request: a report as JSON, a problem of the grader, or ``absent`` if the worker has no course."""
+    """The answer to a request: a report as JSON, a problem of the grader, or ``absent`` if the course is absent."""
 
     report: str = ""
     problem: str = ""

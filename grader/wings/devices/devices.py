@@ -151,7 +151,6 @@ class RealDevices:
     def _values(
         self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
     ) -> tuple[list[list[Sharded]], bool] | str:
-        """Return (outputs, whether the program has matmuls), or a text with the reason why there are no outputs."""
         replies = self._asked(request, program, ask.arrays(), exact=exact)
         if isinstance(replies, str):
             return replies

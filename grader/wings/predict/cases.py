@@ -15,7 +15,7 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 
 @dataclass(frozen=True)
 class TimeModel:
-    """A model of a machine.
+    """A model of a machine's times.
 
     Attributes:
         alpha: the time of one hop without data, seconds.

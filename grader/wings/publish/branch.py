@@ -82,7 +82,6 @@ class Repository:
         return self._run("merge-base", here, there, ok=(0, 1)) == here
 
     def _checked_out(self, ref: str) -> str:
-        """Return the path of the working tree that has this branch checked out, or ""."""
         place = ""
         for line in self._run("worktree", "list", "--porcelain").splitlines():
             word, _, rest = line.partition(" ")
@@ -93,7 +92,6 @@ class Repository:
         return ""
 
     def _refuse_foreign(self, branch: str, commit: str) -> None:
-        """Raise CourseError unless ``publish`` made the commit."""
         tree = self._run("rev-parse", f"{commit}^{{tree}}")
         message = self._run("log", "-1", "--format=%B", commit).splitlines()
         if f"{MARK}: {tree}" not in message:
@@ -146,7 +144,6 @@ class Repository:
 
 
 def _why(stderr: str) -> str:
-    """Return the line of git's error output that names the problem."""
     if "not a git repository" in stderr:
         return "this is not in a git repository; git init there, or publish to a folder: --students DIR"
     if "user.email" in stderr:

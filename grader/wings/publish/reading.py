@@ -41,7 +41,6 @@ def solution_files(course: Course) -> dict[str, str]:
 
 
 def _index(course: Course) -> str:
-    """Return a table for each module: links to pages and solutions, difficulty, and numbers of misconceptions."""
     parts = []
     for module in course.config.modules:
         if not module.exercises:

@@ -71,7 +71,7 @@ def _modules(course: Course) -> str:
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each published text that students must not get.
 
-    The tool's files do not depend on the course, so only the course's seed is searched in them.
+    The tool's files do not depend on the course, so this function searches them only for the course's seed.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))

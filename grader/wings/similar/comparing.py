@@ -142,7 +142,6 @@ def _passages_of(texts: Iterable[str], words_of: WordsOf) -> set[Passage]:
 
 
 def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]) -> dict[Passage, float]:
-    """Return passage -> weight for the passages that at least two students have."""
     counts = Counter(passage for own in owned for passage in own)
     members = len(owned) + 1
     return {

@@ -159,7 +159,6 @@ def _constant(text: str) -> int | None:
 
 
 def _applied(one: Line, given: list[int]) -> int | None:
-    """Return the result of one operation on integers, or None if the operation is unknown."""
     match given:
         case [a] if one.opcode in UNARY:
             return UNARY[one.opcode](a)

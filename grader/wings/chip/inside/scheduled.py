@@ -110,8 +110,7 @@ REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
     """Return the collectives in ``nameless`` that replace no collective in ``gone``: the compiler added them.
 
-    A collective is replaced by collectives over equal axes of the kinds that REWRITTEN lists for it, by default its
-    own.
+    A collective may be replaced by collectives over equal axes. REWRITTEN lists their kinds.
 
     Args:
         nameless: compiled collectives without the number of a source operation.
@@ -160,7 +159,6 @@ class _BodyReading:
     under_way: dict[str, int] = field(default_factory=dict)
 
     def arrays(self, one: Line) -> list[str]:
-        """Return the types of an instruction's operands."""
         return [self.shape_of.get(o, "") for o in one.operands]
 
     def rename(self, one: Line) -> None:
@@ -246,7 +244,7 @@ class _Reader:
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls, also indirectly, without those such as a sum's add."""
+        """Return the computations that an instruction calls, also indirectly, without the additions of reductions."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:

@@ -36,7 +36,7 @@ UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """Return the compiler's answer for a program. An exception is an error in the grader.
+    """Return the compiler's answer for a program. If this raises an exception, the error is in the grader.
 
     Args:
         ask: the request for which the program was traced, with the mesh and the arguments that the program must have.
@@ -151,7 +151,6 @@ def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[
 
 
 def _refusal(message: str) -> dict[str, Any]:
-    """Return the answer for a program that the compiler refuses with the error ``message``."""
     text = " ".join(message.split())
     if "RESOURCE_EXHAUSTED" in text and (sizes := TOO_LARGE.search(text)):
         needed, there = (round(float(sizes[i]) * UNITS[sizes[i + 1]]) for i in (1, 3))
