@@ -75,7 +75,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     must exceed it by the margin.
 
     A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
-    must need this number divided by ROOM, or more. On at least one mesh, at least one misconception must exceed the
+    must need at least this number divided by ROOM. On at least one mesh, at least one misconception must exceed the
     number by the margin.
 
     An exact number of collectives has only one rule: on at least one mesh, at least one misconception must run a

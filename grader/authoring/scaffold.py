@@ -247,7 +247,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 def _end(text: str, items: CollectionNode) -> int:
     """Return the end of the last node of a list or mapping.
 
-    Its own ``end_mark`` cannot be used, because ruamel.yaml sets it to the start of the next node.
+    The list's own ``end_mark`` cannot be used, because ruamel.yaml sets it to the start of the next node.
     """
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last

@@ -103,7 +103,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
 def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
     """Yield programs that give right results for public cases, and one constant result for all hidden cases.
 
-    The constant is None, or the first hidden result of one of the task's lists of cases.
+    The constant is None, or the reference solution's result for one of the hidden cases.
     """
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}

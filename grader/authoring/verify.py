@@ -311,7 +311,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """Yield a problem if a misconception fails a check only on public inputs, or gets a wrong hint from it.
+    """Yield a problem if a misconception fails a check only on public inputs, or gets a wrong hint from this check.
 
     Args:
         shown: the failed result of the public check.

@@ -60,7 +60,7 @@ def place_text(result: Result) -> str:
 
 
 def data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return (name, text) of a failure's or a written answer's expected data, actual data and staff notes."""
+    """Return (name, text) pairs for a failure or a written answer: expected data, actual data, staff notes."""
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
     if result.status == "waiting":  # a person grades this answer, so show all of it
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)

@@ -1,7 +1,8 @@
 """Run many mutants of one task in one process, with only the first inputs: most mutants already fail with these.
 
-This saves processes, and tracing of programs. Only a failure is final. If a mutant passes, or if other mutants in the
-process may have changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
+In a shared process, the grader starts fewer processes and traces fewer programs. Only a failure is final. If a mutant
+passes, or if other mutants in the process may have changed its result, ``judge_mutant`` grades the mutant alone with
+all inputs.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
+    """Return two lists of requests: the first that the command ``grade`` makes, and all that only ``check`` makes.
 
-    ``grade`` and ``check`` are commands. A request is a call of the task on one mesh with given inputs. For a plain
-    Python task, the first list has all requests of ``grade``. Requests with hidden inputs are left out. Both lists are
-    empty if the task's checks depend on checks of other tasks.
+    A request is a call of the task on one mesh with given inputs. For a plain Python task, the first list has all
+    requests of ``grade``. Requests with hidden inputs are left out. Both lists are empty if the task's checks depend on
+    checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):

@@ -141,7 +141,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return (name, work) to do while no check is running, or None if nothing is left to do."""
+        """Return the next work, with its name, for the time when no check is running; None if there is none."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:
