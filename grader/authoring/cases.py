@@ -55,7 +55,7 @@ def _with_cases(exercise: Exercise) -> Exercise:
 
 
 def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
-    """Return why no solution can pass a case with this expected outcome; '' if a solution can."""
+    """Return the reason why no solution can pass a case with this expected outcome; '' if a solution can pass it."""
     if outcome.error == "NotPlain":
         return "returns a value that cannot be compared: return numbers, texts, lists, tuples or dicts"
     if outcome.error and outcome.error not in f"{exercise.statement}\n{task.fn.__doc__ or ''}":

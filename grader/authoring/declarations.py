@@ -52,7 +52,7 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
 
 
 def _timed_without_values(exercise: Exercise) -> list[Call]:
-    """Return the timing calls (``exercise.timing``) whose task has values that no check judges."""
+    """Return the timing calls (``exercise.timing``) of programs whose values no check judges."""
     calls = judged_calls(exercise.checks.values())
     return [call for call in calls if call.timed is not None and call.timed not in calls]
 

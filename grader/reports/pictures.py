@@ -62,7 +62,8 @@ class Picture(BaseModel):
     def caption(self) -> str:
         """A caption such as ``24 × 40 on mesh x=4, y=2``.
 
-        For an array of more than two dimensions, the caption names the two that are drawn, and others that are sharded.
+        For an array of more than two dimensions, the caption also names the two drawn dimensions, and others that are
+        sharded.
         """
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {show_sizes(self.mesh)}"
         drawn = drawn_dims(self)

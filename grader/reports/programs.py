@@ -80,7 +80,7 @@ def timelines_of(result: Result) -> list[Timeline]:
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
-    """Return the picoseconds that the failed check allows for the timeline's step; 0 if it is not about step times."""
+    """Return the picoseconds that the failed check allows for the timeline's step; 0 for other checks."""
     found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
     return result.expected * 1e12 if found else 0
 

@@ -212,7 +212,7 @@ def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
 
     Args:
         row: for each device, facts about its data, and the devices that the data came from.
-        first: for each device, the device at its place on the first ring.
+        first: for each device, the corresponding device on the first ring.
         ring: for each device, a number that identifies its ring.
     """
     inside = all(ring[s] == ring[d] for d, (_, sources) in enumerate(row) for s in sources)

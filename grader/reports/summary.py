@@ -97,8 +97,8 @@ class Counts:
         Args:
             not_graded: student -> the reason why the submission was not graded.
             warnings: faults of the course.
-            suspicions: records of wrong answers that would be right for other students' numbers, as in
-                ``integrity.json``.
+            suspicions: records (as in ``integrity.json``) of wrong answers that would be right with another student's
+                numbers.
             also: (student, reason) for further cases that need review. The student is "" if the reason concerns several
                 students.
             absent: the number of students on the roster who handed in nothing.

@@ -1,9 +1,9 @@
 """Places of bars, labels and ticks in an SVG picture of timelines.
 
-A picture can have several timelines, one below the other. They share one scale, so their times can be compared.
+Several timelines are drawn one below the other on one scale, so that their times can be compared.
 
-Kinds of operations differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds
-by any one of the three.
+Kinds of operations differ in colour (Okabe and Ito's palette), in pattern, and in label. One of the three is enough to
+distinguish them.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[C
 
 
 def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
-    """Return the scale's line. Each tick has its time to the right, and is left out if the time does not fit."""
+    """Return the scale's line. A tick's time is to its right. A tick without room for its time is left out."""
     line = ""
     for place, time in scale.ticks(len(short_us(scale.step)) + 3):
         text = marks["tick"] + short_us(time)

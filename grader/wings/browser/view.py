@@ -58,7 +58,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. The chosen program stays chosen if a new program has its name."""
+        """Replace the programs. If a new program has the chosen program's name, choose it, else the first."""
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source

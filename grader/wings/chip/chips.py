@@ -51,8 +51,8 @@ def asked(
 ) -> Asked:
     """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
-    If the exercise declares timing calls, whose programs are timed and never run, return only requests for these
-    calls. Raises CourseError if no call fits, or if ``mesh`` does not fit the slice.
+    If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
+    CourseError if no call fits, or if ``mesh`` does not fit the slice.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -163,7 +163,7 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return a text about the clock's step times with two profiles, "ideal" and the chip's; '' if they are equal.
+    """Return a text about the clock's step times with the profiles "ideal" and the chip's own; '' if they are equal.
 
     A profile says which kinds of collectives can overlap with compute.
     """

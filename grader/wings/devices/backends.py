@@ -19,7 +19,7 @@ class Backend:
         name: the backend's name in ``--backend``.
         platform: the backend's name in JAX.
         factors: the machine epsilon of the dtype to which these devices by default round the operands of a float32
-            matmul, or 0 if they do not round. They sum the products of elements in float32.
+            matmul, or 0 if they do not round. The devices sum the products of elements in float32.
         install: the command that installs the packages with which JAX finds these devices.
     """
 

@@ -45,8 +45,8 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: the kind of sandbox of the processes. They run without a sandbox if there are several, because they use
-            the network, or if the sandbox prevents access to an accelerator.
+        tier: the kind of sandbox of the processes. Several processes run without a sandbox, because they use the
+            network. A single process does so if the sandbox prevents access to an accelerator.
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.

@@ -215,7 +215,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 def not_graded() -> dict[str, Any]:
     """Return results that Gradescope shows as a failure.
 
-    They have no list of tests, because Gradescope reads an empty list as 0 points.
+    The results have no list of tests, because Gradescope reads an empty list as 0 points.
     """
     return {
         "output": "The grader itself failed. The staff will review your submission, which is safe.",

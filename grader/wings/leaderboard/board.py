@@ -107,7 +107,7 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 def _means(name: str, person: str) -> bool:
     """Return whether the chosen name ``name`` could mean the person whose name is ``person``.
 
-    It could if all words of one name occur in the other name, or if the names differ only in blanks.
+    This is so if all words of one name occur in the other name, or if the names differ only in blanks.
     """
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))

@@ -22,7 +22,7 @@ class Published:
     """The branch after ``publish``.
 
     Attributes:
-        commit: its last commit.
+        commit: the branch's last commit.
         new: whether ``publish`` added this commit.
         changed: number of files that the added commit changed.
     """
