@@ -54,7 +54,6 @@ def _unread(question: Question) -> Iterator[str]:
 
 
 def _equal_questions(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each question that differs from an earlier question only in its name."""
     known: list[Question] = []
     for question in exercise.questions.values():
         for other in known:

@@ -70,7 +70,6 @@ def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
 
 
 def _judged(exercise: Exercise, fails: Collection[str]) -> Iterable[Check]:
-    """Yield the checks that are judged if a program fails the checks ``fails``."""
     blocked: set[str] = set()
     for check in exercise.checks.values():
         if blocked.isdisjoint(check.after):

@@ -60,7 +60,6 @@ def _formula_problems(question: Question) -> Iterator[str]:
 
 
 def formula_near_misses(key: str) -> Iterator[tuple[str, str]]:
-    """Yield (description, changed formula) for each near miss of a right formula."""
     for place in range(len(list(_changes_of_formula(expression(key))))):
         formula = expression(key)
         old, what, new = list(_changes_of_formula(formula))[place]

@@ -119,7 +119,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if a question has too few different answers. The question asks for more than a single number."""
+    """Yield a problem if a question with another kind of answer than one number has too few different answers."""
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
     for value in answers:

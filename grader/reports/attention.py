@@ -67,7 +67,7 @@ class AttentionList:
             self._found.setdefault(kind, []).append((report.student, reason))
 
     def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
-        """Return all students whose cases need review, in the order of ``ORDER``."""
+        """Return all students whose cases need review, sorted by the kind of review (``ORDER``)."""
         ungraded = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
         found = self._found | {
             "not graded": ungraded,

@@ -50,7 +50,7 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Return the bars of a failed check; None if its data are no amounts, or if expected and actual data are equal."""
+    """Return the bars of a failed check; None if its data are not amounts, or if expected and actual data are equal."""
     if result.kind != "check" or result.status != "failed":
         return None
     compared = _compared(result.expected, result.actual)

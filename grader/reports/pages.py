@@ -115,7 +115,6 @@ def render_held(explained: Explained) -> str:
 
 
 def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
-    """Return a grid of the devices with their parts of an array, for each array that can be drawn."""
     return [grid for array in arrays if (grid := draw_held(array, explained.mesh)) is not None]
 
 
@@ -125,7 +124,6 @@ def render_rounds(explained: Explained) -> str:
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
-    """Return a program's tables of permuted data (see ``rounds``), without tables that cannot be drawn."""
     return each_drawn(draw_rounds, rounds_in(explained))
 
 

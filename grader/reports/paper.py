@@ -26,7 +26,6 @@ class Paper:
 
     @property
     def ascii(self) -> bool:
-        """True if the console can show only ASCII."""
         return not self.console.encoding.lower().startswith("utf")
 
     def text(self, text: object, style: str = "", limit: int = 2000) -> Text:

@@ -75,7 +75,6 @@ def _check_work(work: Work, arguments: int, devices: int) -> None:
 
 
 def timelines_of(result: Result) -> list[Timeline]:
-    """Return the valid timelines in a failed result."""
     return [timed.timeline for timed in _read(TimedProgram, result)]
 
 

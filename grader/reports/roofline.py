@@ -148,7 +148,6 @@ class RooflineSvg:
 
 
 def draw_roofline(roofline: Roofline) -> RooflineSvg:
-    """Place all points and both roofs on logarithmic axes."""
     peak, text = roofline.chip.bf16, roofline_text(roofline)
     ridges = [peak / bandwidth for bandwidth in roofline.roofs.values()]
     x_low, x_high = _decades([p.intensity for p in roofline.points] + [ridges[0] / 30, ridges[1] * 3])

@@ -248,7 +248,6 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
 
 
 def rounds_text(rounds: Rounds) -> list[str]:
-    """Return the table as lines of text, the caption first."""
     margin = max(len(_name(name, line)) for name, line, _ in rounds.rows) + 2
     width = _widest(rounds) + 2
     lines = [rounds.caption, " " * margin + "".join(name.rjust(width) for name in rounds.devices).rstrip()]

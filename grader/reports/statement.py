@@ -69,8 +69,6 @@ def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
 
 
 class WrappedMarkdown(Markdown):
-    """Markdown in which each table is a ``WholeTable``."""
-
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": WholeTable}
 
 

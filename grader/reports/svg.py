@@ -20,8 +20,6 @@ _LARGEST = 740.0
 
 @dataclass(frozen=True)
 class Tile:
-    """One block of an SVG picture, in the picture's units."""
-
     x: float
     y: float
     width: float

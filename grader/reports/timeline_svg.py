@@ -100,8 +100,6 @@ class LimitMark:
 
 @dataclass(frozen=True)
 class Panel:
-    """One timeline: its heading, its scale, its lanes."""
-
     heading: str
     y: float
     bottom: float

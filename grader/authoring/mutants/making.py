@@ -90,7 +90,6 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    """Return the facts about a task that mutation operators use."""
     meshes = _meshes_of(exercise, task)
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)

@@ -126,7 +126,6 @@ class PageLoop(WatchLoop):
         return True
 
     def timeline(self, width: float) -> str:
-        """Return the chosen program's timeline as HTML, ``width`` pixels wide."""
         return self.screen.shown.timeline(width)
 
     # the program's pictures

@@ -104,7 +104,6 @@ def on_chips(
 
 
 def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
-    """Return the compiled program of one request."""
     ask, seen = answer.ask, answer.finding
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if isinstance(seen, Fault):

@@ -104,7 +104,6 @@ def overlap_text(one: Counted) -> str:
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
-    """Yield (label, text) of every fact about the compiler's schedule."""
     line, schedule = about.timeline, about.schedule
     if schedule is None:
         return

@@ -36,7 +36,6 @@ def doctor() -> list[MachineCheck]:
 
 
 def compiler_line(version: str | None = None) -> MachineCheck:
-    """Return a line about the TPU compiler and the slices that it supports."""
     version = compiler_version() if version is None else version
     if problem := compiler_problem(version):
         return MachineCheck("TPU compiler", False, f"{problem} (needed by shardlings chip and --backend tpu:SLICE)")

@@ -87,7 +87,6 @@ def writable(backend: Backend) -> list[str]:
 
 
 def present(backend: Backend) -> bool:
-    """Return whether a device file of this backend exists on this machine."""
     return any(path.startswith("/dev/") and path != SHARED for path in writable(backend))
 
 

@@ -267,7 +267,6 @@ def describe(found: dict[str, Any]) -> str:
 
 
 def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
-    """Show the programs to predict, and the stored predictions."""
     n = found["count"]
     say(f"On {describe(found)}, N = {n}, every device runs each of these programs:\n")
     say(source() + "\n")
@@ -294,7 +293,6 @@ def line_text(line: TimeModel) -> str:
 
 
 def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
-    """Show the table of measured times, the fitted model, and warnings about the measurement."""
     n = found["count"]
     say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
     say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")
@@ -331,7 +329,6 @@ def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
 
 
 def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
-    """Show what JAX's profiler recorded for the largest case of each program."""
     if folder is None:
         return
     say("times by JAX's profiler, including waits: one call of each program at its largest size on one device")

@@ -63,7 +63,6 @@ def similar(
 def compare_all(
     course: Course, works: Mapping[str, list[StudentCode]], names: list[str], words_of: WordsOf, *, quiet: bool
 ) -> dict[str, Comparison]:
-    """Return a comparison of the students' code for each module of the course."""
     compared = {}
     with progress(len(works), "comparing", quiet=quiet) as step:
         for module, of_module in works.items():

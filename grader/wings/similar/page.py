@@ -72,7 +72,6 @@ def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pai
 
 
 def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = words) -> list[PairRow]:
-    """Return the page's rows for up to ``most`` pairs."""
     found = []
     for number, (module, pair) in enumerate(listed(compared, most), start=1):
         one, other = side_by_side(pair, compared[module].weights, words_of)

@@ -30,8 +30,6 @@ class MarkedFile:
 
 @dataclass
 class _Stretch:
-    """A stretch of code that consists of overlapping shared passages."""
-
     start: int
     end: int
     passages: list[Passage]
