@@ -104,10 +104,7 @@ def _exactly(value: Any) -> str:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem if arguments or hidden cases differ when they are drawn twice from one seed.
-
-    Raises AuthorError for values that cannot be drawn.
-    """
+    """Yield a problem if arguments or hidden cases differ when drawn twice from one seed. Raises AuthorError."""
     once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
     for first, second in zip(once, again, strict=True):
         if repr(first.cases) != repr(second.cases):

@@ -275,10 +275,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Judge the check on one set of inputs, and return each request with its compared amounts.
-
-    One set of inputs suffices, because amounts do not depend on values.
-    """
+    """Judge the check on one set of inputs, and return each request with its amounts, which do not depend on values."""
     given = tuple(
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)

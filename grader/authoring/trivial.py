@@ -101,10 +101,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
 
 
 def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
-    """Yield programs that give right results for public cases, and one constant result for all hidden cases.
-
-    The constant is None, or the reference solution's result for one of the hidden cases.
-    """
+    """Yield programs that give right results for public cases, and one constant result for all hidden cases."""
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}
     for _, outcomes in known:

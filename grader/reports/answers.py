@@ -20,10 +20,7 @@ _STEPS = 9
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception that some answers match.
-
-    ``ratio``: the median of the matching answers, divided by the right answer.
-    """
+    """A misconception that some answers match. ``ratio``: the median of these answers, divided by the right answer."""
 
     mark: str
     name: str

@@ -143,10 +143,7 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
 
 
 def _started(source: int | None, names: Sequence[str], before: Sequence[int | None], device: int) -> Cell:
-    """Return a cell of a ring's table: the device where the data started, and the device that sent the data.
-
-    The sender is the nearest device that had the data in the round before.
-    """
+    """Return a cell of a ring's table: the device where the data started, and the device that sent the data."""
     if source is None:
         return Cell("0s", "holds zeros", None)
     count = len(before)

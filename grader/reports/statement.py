@@ -38,10 +38,7 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths whose sum is at most ``room``, or None if the words need more room.
-
-    A column is at least as wide as its longest word. Rich's own column widths may cut words.
-    """
+    """Return column widths that cut no word and whose sum is at most ``room``, or None if the words need more room."""
     widths = [max(map(_longest_word, column)) for column in columns]
     wanted = [max(cell.cell_len for cell in column) for column in columns]
     spare = room - sum(widths)

@@ -120,11 +120,7 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
 
 
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
-    """Yield each index, such as ``i`` in ``a[i]``.
-
-    If JAX traces the task, also yield both numbers of a permutation's pairs, such as ``(i, i + 1)``, because they may
-    be negative like an index.
-    """
+    """Yield each index, such as ``i`` in ``a[i]``. If JAX traces the task, also yield the numbers in permutations."""
     for node in ast.walk(module):
         match node:
             case ast.Subscript(slice=ast.Tuple(elts=indices)):

@@ -158,10 +158,7 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return SHA-256 over the grader's code that prepares programs for the compiler and reads compiled programs.
-
-    Cached results depend on this code, but not on its comments.
-    """
+    """Return SHA-256 over the grader's code, without comments, on which cached results depend."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]

@@ -33,10 +33,7 @@ class Bench:
     """A course in a folder of its own on a worker, and a grader for the course."""
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
-        """Write the course's files to ``folder``, and make a grader for ``jobs`` submissions at a time.
-
-        Raises CourseError, NoIsolation.
-        """
+        """Write the course's files to ``folder``, and make a grader for them. Raises CourseError, NoIsolation."""
         self.names = kit.names
         self.course = kit.laid_out(folder / "course")
         self.cache = Cache(folder / "cache", MOST) if kit.remember else None

@@ -132,10 +132,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds that one call takes in the slowest process, measured in several rounds.
-
-        If the program was not timed, return the reason.
-        """
+        """Return the seconds of one call in the slowest process, for several rounds; or why they are unknown."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
@@ -158,10 +155,7 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return the answers of all processes, or the reason why an answer is missing.
-
-        If a process dies within the time limit, ask all processes once more.
-        """
+        """Return all processes' answers, or why one is missing. If a process dies, ask all once more."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):

@@ -105,10 +105,7 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether the chosen name ``name`` could mean the person whose name is ``person``.
-
-    This is so if all words of one name occur in the other name, or if the names differ only in blanks.
-    """
+    """Return whether all words of one name occur in the other name, or the names differ only in blanks."""
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 
@@ -120,10 +117,7 @@ def _words(name: str) -> list[str]:
 
 
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
-    """Return the leaderboard's places for sorted triples (step time, chosen name, student).
-
-    A number is added to a chosen name that an earlier place has.
-    """
+    """Return the places for sorted triples (step time, chosen name, student). Equal names get different numbers."""
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:
         seen[name.casefold()] += 1

@@ -95,7 +95,7 @@ def predict(
 def predict_step(
     course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
 ) -> None:
-    """Store a prediction of a step's time on a slice. Without ``numbers``, show the stored predictions instead.
+    """Store a prediction of a step's time on a slice, or show stored predictions if ``numbers`` is empty.
 
     Raises CourseError.
     """

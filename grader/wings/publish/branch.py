@@ -122,10 +122,7 @@ class Repository:
     def _run(
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
-        """Return git's output.
-
-        If git exits with a code other than 0, return "" for a code in ``ok``, else raise CourseError.
-        """
+        """Return git's output, or "" for a nonzero exit code in ``ok``. Raise CourseError for other nonzero codes."""
         plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
         try:

@@ -114,10 +114,7 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code that declares the question, the alternative solution or the misconception with this name.
-
-    If the author declared it in a loop, return a remark instead.
-    """
+    """Return the code that declares this question, alternative or misconception, or a remark if it is in a loop."""
     part: Any = text.get(name)
     return (
         fenced(undecorated(part).strip("\n"))

@@ -84,10 +84,7 @@ def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = wor
 def _as_html(
     here: Sequence[MarkedFile], there: Sequence[MarkedFile], pair: int, sides: str
 ) -> list[tuple[str, Markup]]:
-    """Return (name, HTML) of each file or cell of one student, whose code is ``here``.
-
-    A shared passage links to the equal passage in the other student's code.
-    """
+    """Return (name, HTML) of each file of the student ``here``, with links to passages shared with ``there``."""
     known = {piece.number for part in there for piece in part.pieces}
     seen: set[int] = {0}
     shown = []

@@ -135,10 +135,7 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return the part of each result that each device holds, in mesh order; () if JAX does not know the parts.
-
-    A part is a (start, stop) for each dimension.
-    """
+    """Return the part (start, stop of each dimension) of each result on each device, in mesh order; () if unknown."""
     found = []
     for sharding, (shape, _) in zip(made.output_shardings, program.results, strict=True):
         try:
