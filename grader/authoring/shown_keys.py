@@ -234,7 +234,7 @@ def _options(kind: AnswerKind) -> Mapping[str, str]:
 
 
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the first PartitionSpec or number, with any unit of the text, that is an accepted answer; else ''."""
+    """Return the first accepted answer (a PartitionSpec, or a number with any unit of the text); '' for none."""
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):
         for part in [f"{found[0]} {unit}".strip() for unit in units] if found[0][0].isdigit() else [found[0]]:

@@ -91,6 +91,6 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Return True if these answers suffice to judge a check, which must not compare several calls or meshes."""
+    """Return True if these answers suffice to judge a check. A check of several calls or meshes needs more answers."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

@@ -268,7 +268,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return ``made``. If it is a matmul, add the collectives whose results its kernel adds to its own result."""
+        """Return ``made``. For a matmul, set ``joined``: the collectives whose results its kernel adds to its own."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
